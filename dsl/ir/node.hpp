@@ -1,0 +1,193 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <variant>
+#include <vector>
+
+#include "dsl/base/element.hpp"
+#include "dsl/base/place.hpp"
+#include "dsl/base/shape.hpp"
+
+// Expression nodes. One closed set serves both stages of a program:
+//   recorded  a node is a tile (shape = extents) or a scalar (rank 0), uniform over the block when rank 0;
+//   lowered   a node is what one thread holds: a scalar (rank 0) or a packed word (shape {lanes}, one 32-bit register).
+// Every kind is a struct whose fields() names its fields once; walking, rewriting, equality and printing derive from it.
+// A node's identity is its address. Nodes are immutable once made and live as long as their Arena.
+
+namespace tessera::ir {
+
+struct Node;
+using Ref = const Node*;
+
+enum class UnaryOp : std::uint8_t { neg, abs, bit_not, rsqrt };
+
+/// Comparisons give boolean. `min` and `max` drop NaN and order −0 below +0. Integer `div` and `mod` truncate.
+/// Shifts take a count below the width.
+enum class BinaryOp : std::uint8_t {
+    add, sub, mul, div, mod, min, max, bit_and, bit_or, bit_xor, shl, shr, eq, ne, lt, le, gt, ge,
+};
+
+enum class ReduceOp : std::uint8_t { sum, max, min };
+
+enum class Space : std::uint8_t { global, shared };
+
+/// A rectangular piece of a tensor or shared tile. Each axis of the memory has an offset (i64, rank 0) and an extent;
+/// a `picked` axis (extent 1) does not appear in the tile.
+struct ViewAxis {
+    Ref offset;
+    std::int64_t extent;
+    bool picked;
+};
+struct View {
+    Space space;
+    int memory;  // index into Program::tensors or Program::shared
+    std::vector<ViewAxis> axes;
+};
+
+// ---- both stages ---------------------------------------------------------------------------------------------------
+
+struct Constant {  // value of node.type, in its own encoding (floats by their bits)
+    std::uint64_t bits;
+    static void fields(auto& s, auto&& f) { f("bits", s.bits); }
+};
+struct Parameter {  // Program::scalars[index]
+    int index;
+    static void fields(auto& s, auto&& f) { f("index", s.index); }
+};
+struct LoopIndex {  // counter of the For statement with this id
+    int loop;
+    static void fields(auto& s, auto&& f) { f("loop", s.loop); }
+};
+struct Unary {
+    UnaryOp op;
+    Ref value;
+    static void fields(auto& s, auto&& f) { f("op", s.op), f("value", s.value); }
+};
+struct Binary {
+    BinaryOp op;
+    Ref a, b;
+    static void fields(auto& s, auto&& f) { f("op", s.op), f("a", s.a), f("b", s.b); }
+};
+struct Select {
+    Ref condition, a, b;
+    static void fields(auto& s, auto&& f) { f("condition", s.condition), f("a", s.a), f("b", s.b); }
+};
+struct Cast {  // by value: round to nearest even, saturating for e4m3; float to integer truncates
+    Ref value;
+    static void fields(auto& s, auto&& f) { f("value", s.value); }
+};
+struct Bitcast {  // same width, other meaning
+    Ref value;
+    static void fields(auto& s, auto&& f) { f("value", s.value); }
+};
+
+// ---- recorded ------------------------------------------------------------------------------------------------------
+
+struct BlockIndex {  // index of this block along an axis of the grid, i64
+    int axis;
+    static void fields(auto& s, auto&& f) { f("axis", s.axis); }
+};
+struct Coordinate {  // tile of i64: the position along `axis`
+    int axis;
+    static void fields(auto& s, auto&& f) { f("axis", s.axis); }
+};
+struct Load {  // what lies outside the memory reads as `fill` (rank 0)
+    View view;
+    Ref fill;
+    static void fields(auto& s, auto&& f) { f("view", s.view), f("fill", s.fill); }
+};
+struct Reduce {  // the axis stays, with extent 1
+    ReduceOp op;
+    Ref value;
+    int axis;
+    static void fields(auto& s, auto&& f) { f("op", s.op), f("value", s.value), f("axis", s.axis); }
+};
+struct Broadcast {  // extents of 1 (or rank 0) grow to node.shape
+    Ref value;
+    static void fields(auto& s, auto&& f) { f("value", s.value); }
+};
+struct Reshape {  // row-major re-cut of the same elements: split, merge, squeeze, unsqueeze
+    Ref value;
+    static void fields(auto& s, auto&& f) { f("value", s.value); }
+};
+struct Permute {  // result axis i is axis order[i] of the value
+    Ref value;
+    std::vector<int> order;
+    static void fields(auto& s, auto&& f) { f("value", s.value), f("order", s.order); }
+};
+struct Convert {  // same tile in another layout (layouts stand beside the program); costs a trip through shared memory
+    Ref value;
+    static void fields(auto& s, auto&& f) { f("value", s.value); }
+};
+struct VariableRead {  // the variable's value at this point of the program
+    int variable;
+    static void fields(auto& s, auto&& f) { f("variable", s.variable); }
+};
+
+// ---- lowered -------------------------------------------------------------------------------------------------------
+
+struct ThreadIndex {  // i32, 0 … threads−1
+    static void fields(auto&, auto&&) {}
+};
+struct LinearBlock {  // i64, 0 … product of the grid −1; the last grid axis runs fastest
+    static void fields(auto&, auto&&) {}
+};
+struct Local {  // value bound by the Let statement with this id
+    int local;
+    static void fields(auto& s, auto&& f) { f("local", s.local); }
+};
+struct Register {  // word `index` (i32: constants and counters of unrolled loops only) of a register array
+    int array;
+    Ref index;
+    static void fields(auto& s, auto&& f) { f("array", s.array), f("index", s.index); }
+};
+struct Lane {  // element `lane` of a packed word
+    Ref value;
+    int lane;
+    static void fields(auto& s, auto&& f) { f("value", s.value), f("lane", s.lane); }
+};
+struct Pack {  // the word whose elements are these rank-0 values, lowest first
+    std::vector<Ref> elements;
+    static void fields(auto& s, auto&& f) { f("elements", s.elements); }
+};
+struct Shuffle {  // the value that the lane with index ^ mask holds; all threads of the warp take part
+    Ref value;
+    int mask;
+    static void fields(auto& s, auto&& f) { f("value", s.value), f("mask", s.mask); }
+};
+
+using Op = std::variant<Constant, Parameter, LoopIndex, Unary, Binary, Select, Cast, Bitcast, BlockIndex, Coordinate, Load,
+                        Reduce, Broadcast, Reshape, Permute, Convert, VariableRead, ThreadIndex, LinearBlock, Local, Register,
+                        Lane, Pack, Shuffle>;
+
+struct Node {
+    int id;  // dense within its arena, in order of creation
+    Element type;
+    Shape shape;
+    Place place;
+    Op op;
+
+    template <class Kind>
+    const Kind* as() const {
+        return std::get_if<Kind>(&op);
+    }
+    bool scalar() const { return shape.rank() == 0; }
+    /// Lowered: elements in the word; 1 for a scalar.
+    int lanes() const { return shape.rank() == 0 ? 1 : static_cast<int>(shape[0]); }
+};
+
+/// Owns nodes; addresses stay valid for its life.
+class Arena {
+public:
+    Ref make(Element type, Shape shape, Place place, Op op) {
+        nodes_.push_back(Node{static_cast<int>(nodes_.size()), type, shape, place, std::move(op)});
+        return &nodes_.back();
+    }
+    int size() const { return static_cast<int>(nodes_.size()); }
+
+private:
+    std::deque<Node> nodes_;
+};
+
+}  // namespace tessera::ir

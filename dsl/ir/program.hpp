@@ -1,0 +1,91 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dsl/ir/statement.hpp"
+
+namespace tessera::ir {
+
+/// Coordinate c of an axis lies (c / inner) · stride + (c % inner) · inner_stride elements from the base.
+/// A plain axis has inner = 1. Packed scales have inner = 4: byte in word, then word.
+struct Axis {
+    Ref extent;  // i64, rank 0, over parameters and constants only
+    Ref stride;
+    int inner = 1;
+    std::int64_t inner_stride = 0;
+};
+
+enum class Role : std::uint8_t { input, output, inout };
+
+struct TensorParam {
+    std::string name;
+    Element type;
+    Role role;
+    std::vector<Axis> axes;
+    int align;  // bytes that the base address is a multiple of
+    Place place;
+};
+
+/// A number known only at launch. `dim`s are i64 and are bound from tensor extents and strides that consist of them alone.
+struct ScalarParam {
+    std::string name;
+    Element type;
+    std::int64_t multiple_of;  // 1 if nothing is known
+    Place place;
+};
+
+/// XOR swizzle of the element offset inside a shared tile: bits [shift, shift + bits) of (offset >> base) are XORed into
+/// its bits [0, bits). bits = 0: none.
+struct Swizzle {
+    int bits = 0, base = 0, shift = 0;
+};
+
+struct SharedTile {
+    std::string name;
+    Element type;
+    Shape shape;  // row-major
+    Swizzle swizzle;
+    Place place;
+    std::int64_t byte_offset = -1;  // lowered: place in the block's shared memory
+};
+
+/// State across iterations; a register tile.
+struct Variable {
+    std::string name;
+    Element type;
+    Shape shape;
+    Place place;
+};
+
+/// Lowered: words of 32 bits (64 for 64-bit elements), each holding `pack` elements from the low end.
+struct RegisterArray {
+    std::string name;
+    Element type;
+    int pack;
+    int words;
+    std::string note;  // the tile's extents and layout, for the reader
+};
+
+enum class Stage : std::uint8_t { recorded, lowered };
+
+struct Program {
+    std::string name;
+    Stage stage = Stage::recorded;
+    Place place;
+    int threads = 128;                // of a block
+    std::vector<TensorParam> tensors;  // launch arguments: tensors first, then scalars
+    std::vector<ScalarParam> scalars;
+    std::vector<Ref> grid;  // extents, i64 over parameters; the last axis runs fastest
+    std::vector<SharedTile> shared;
+    std::vector<Variable> variables;
+    std::vector<RegisterArray> arrays;
+    std::vector<std::string> locals;  // names by Let id, unique in the program
+    int loops = 0;                    // loop ids are 0 … loops−1
+    std::int64_t shared_bytes = 0;
+    Body body;
+    std::shared_ptr<Arena> arena = std::make_shared<Arena>();
+};
+
+}  // namespace tessera::ir

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "dsl/ir/node.hpp"
+
+// Statements, as flat lists. Ranges are half-open. reads_of / writes_of (effects.hpp) say what each touches.
+
+namespace tessera::ir {
+
+struct Statement;
+using Body = std::vector<Statement>;
+
+/// One memory access of one thread: `lanes` consecutive elements starting at `offset`.
+struct Access {
+    Space space = Space::global;
+    int memory = 0;                // index into Program::tensors or Program::shared
+    std::vector<Ref> coordinates;  // i64 or i32, one per axis of the memory, of the first element: what a bounds check looks at
+    int axis = 0;                  // the axis along which the lanes run
+    Ref offset = nullptr;          // in elements from the memory's base; i64 for global, i32 for shared
+    Ref predicate = nullptr;       // boolean; null: every thread takes part
+    int lanes = 1;                 // lanes · element size is 1, 2, 4, 8, 16 (or 32 on SM100) bytes, and the address a multiple of it
+};
+
+// ---- both stages ---------------------------------------------------------------------------------------------------
+
+/// A counted loop. The counter is i64 in a serial loop and i32 in an unrolled one, whose bounds are constants.
+struct For {
+    int loop;
+    std::string name;  // of the counter
+    Ref begin, end, step;
+    bool unrolled;
+    Body body;
+};
+
+// ---- recorded ------------------------------------------------------------------------------------------------------
+
+struct Bind {  // the tile is computed here
+    Ref value;
+};
+struct Store {
+    View view;
+    Ref value;
+};
+struct Assign {  // variable = value, all parts
+    int variable;
+    Ref value;
+};
+
+// ---- lowered -------------------------------------------------------------------------------------------------------
+
+struct Comment {
+    std::string text;
+};
+struct Declare {  // Program::arrays[array] comes into scope; its words are undefined
+    int array;
+};
+struct Let {  // names a per-thread value; Program::locals[local] is its name
+    int local;
+    Ref value;
+};
+struct Set {  // word `index` of a register array
+    int array;
+    Ref index;
+    Ref value;
+};
+struct LoadVector {  // words index … index + lanes / pack − 1 of the array; where the predicate is false, `fill`
+    Access access;
+    int array;
+    Ref index;
+    Ref fill;  // rank 0, of the memory's element type; null iff there is no predicate
+};
+struct StoreVector {  // the words' elements, in order, make the `lanes` elements
+    Access access;
+    std::vector<Ref> words;
+};
+struct Barrier {};  // every thread of the block
+
+using StatementOp = std::variant<For, Bind, Store, Assign, Comment, Declare, Let, Set, LoadVector, StoreVector, Barrier>;
+
+struct Statement {
+    Place place;
+    StatementOp op;
+
+    template <class Kind>
+    const Kind* as() const {
+        return std::get_if<Kind>(&op);
+    }
+    template <class Kind>
+    Kind* as() {
+        return std::get_if<Kind>(&op);
+    }
+};
+
+}  // namespace tessera::ir
