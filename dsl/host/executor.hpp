@@ -28,8 +28,8 @@ public:
     Executable& operator=(Executable&&) noexcept;
 
     /// Runs every block of the grid. A grid with an extent of 0 runs nothing.
-    /// Errors: UsageError for an access out of bounds, misaligned or unordered, with the writer's line, the tensor's name,
-    /// coordinates, block and thread.
+    /// Errors: UsageError for an access out of bounds, misaligned or unordered, with the writer's line, the tensor's
+    /// name, coordinates, block and thread.
     void run(const Arguments& arguments, const Settings& settings = {}) const;
 
 private:

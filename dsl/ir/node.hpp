@@ -8,6 +8,7 @@
 #include "dsl/base/element.hpp"
 #include "dsl/base/place.hpp"
 #include "dsl/base/shape.hpp"
+#include "dsl/ir/ops.hpp"
 
 // Expression nodes. One closed set serves both stages of a program:
 //   recorded  a node is a tile (shape = extents) or a scalar (rank 0), uniform over the block when rank 0;
@@ -19,18 +20,6 @@ namespace tessera::ir {
 
 struct Node;
 using Ref = const Node*;
-
-enum class UnaryOp : std::uint8_t { neg, abs, bit_not, rsqrt };
-
-/// Comparisons give boolean. `min` and `max` drop NaN and order −0 below +0. Integer `div` and `mod` truncate.
-/// Shifts take a count below the width.
-enum class BinaryOp : std::uint8_t {
-    add, sub, mul, div, mod, min, max, bit_and, bit_or, bit_xor, shl, shr, eq, ne, lt, le, gt, ge,
-};
-
-enum class ReduceOp : std::uint8_t { sum, max, min };
-
-enum class Space : std::uint8_t { global, shared };
 
 /// A rectangular piece of a tensor or shared tile. Each axis of the memory has an offset (i64, rank 0) and an extent;
 /// a `picked` axis (extent 1) does not appear in the tile.
@@ -95,7 +84,8 @@ struct Coordinate {  // tile of i64: the position along `axis`
 struct Load {  // what lies outside the memory reads as `fill` (rank 0)
     View view;
     Ref fill;
-    static void fields(auto& s, auto&& f) { f("view", s.view), f("fill", s.fill); }
+    Shape per_thread;  // slots that a thread holds side by side along each axis; rank 0: by rule
+    static void fields(auto& s, auto&& f) { f("view", s.view), f("fill", s.fill), f("per_thread", s.per_thread); }
 };
 struct Reduce {  // the axis stays, with extent 1
     ReduceOp op;

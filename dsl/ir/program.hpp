@@ -17,8 +17,6 @@ struct Axis {
     std::int64_t inner_stride = 0;
 };
 
-enum class Role : std::uint8_t { input, output, inout };
-
 struct TensorParam {
     std::string name;
     Element type;

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "dsl/base/element.hpp"
+
+// Exact conversions between element types, as the device does them. The inline ones are free of branches so that a loop
+// over them vectorises.
+//   rounding    to nearest, ties to even, subnormals included
+//   overflow    e4m3 and e5m2 saturate to ±448 and ±57344 (infinities too); f16, bf16 and f32 go to infinity
+//   NaN         becomes the format's 0x7F…F without a sign
+//   ue8m0       is the exponent field of an f32: 0 reads as 0.0 and 255 as +inf; writing drops sign and mantissa
+
+namespace tessera {
+
+/// The NaN that every f32 operation of the device gives.
+inline constexpr std::uint32_t nan_f32 = 0x7FFFFFFF;
+
+namespace convert {
+
+using u32 = std::uint32_t;
+
+inline u32 bits(float x) { return std::bit_cast<u32>(x); }
+inline float real(u32 b) { return std::bit_cast<float>(b); }
+inline bool is_nan(u32 b) { return static_cast<std::int32_t>(b & 0x7FFFFFFF) > 0x7F800000; }
+
+inline float from_bf16(u32 b) { return real(b << 16); }
+inline u32 to_bf16(float x) {
+    const u32 b = bits(x);
+    const u32 rounded = (b + 0x7FFF + ((b >> 16) & 1)) >> 16;
+    return is_nan(b) ? 0x7FFF : rounded;
+}
+
+/// Rounds to a format of 1 + exponent + `Mantissa` bits; `Top` is the f32 magnitude that everything above is taken for.
+template <int Mantissa, int Bias, u32 Top, u32 Nan>
+u32 to_small(float x) {
+    constexpr int shift = 23 - Mantissa;
+    constexpr u32 least_normal = static_cast<u32>(128 - Bias) << 23;
+    // In the binade of this number one unit in the last place is the format's smallest subnormal.
+    constexpr u32 magic = static_cast<u32>(127 + 23 - Mantissa + 1 - Bias) << 23;
+    const u32 b = bits(x);
+    const auto all = static_cast<std::int32_t>(b & 0x7FFFFFFF);
+    const u32 magnitude = static_cast<u32>(all < static_cast<std::int32_t>(Top) ? all : static_cast<std::int32_t>(Top));
+    const u32 normal = ((magnitude + ((1u << (shift - 1)) - 1) + ((magnitude >> shift) & 1)) >> shift) -
+                       (static_cast<u32>(127 - Bias) << Mantissa);
+    const u32 subnormal = bits(real(magnitude) + real(magic)) - magic;
+    const u32 code =
+        static_cast<std::int32_t>(magnitude) < static_cast<std::int32_t>(least_normal) ? subnormal : normal;
+    constexpr int sign_shift = Nan > 0xFF ? 16 : 24;
+    return is_nan(b) ? Nan : (code | ((b >> sign_shift) & (Nan + 1)));
+}
+
+inline u32 to_f16(float x) { return to_small<10, 15, 0x47800000, 0x7FFF>(x); }
+inline u32 to_e5m2(float x) { return to_small<2, 15, 0x47600000, 0x7F>(x); }
+inline u32 to_e4m3(float x) { return to_small<3, 7, 0x43E00000, 0x7F>(x); }
+
+inline float from_f16(u32 b) {
+    const u32 magnitude = b & 0x7FFF;
+    const u32 finite = bits(real(magnitude << 13) * 0x1p112f);
+    const u32 special = magnitude > 0x7C00 ? nan_f32 : 0x7F800000;
+    const u32 sign = magnitude > 0x7C00 ? 0 : (b & 0x8000) << 16;
+    return real(sign | (magnitude < 0x7C00 ? finite : special));
+}
+inline float from_e5m2(u32 b) { return from_f16(b << 8); }
+inline float from_e4m3(u32 b) {
+    const u32 magnitude = b & 0x7F;
+    const u32 finite = bits(real(magnitude << 20) * 0x1p120f) | ((b & 0x80) << 24);
+    return real(magnitude == 0x7F ? nan_f32 : finite);
+}
+
+inline float from_ue8m0(u32 b) { return real(b << 23); }
+inline u32 to_ue8m0(float x) { return (bits(x) >> 23) & 0xFF; }
+
+}  // namespace convert
+
+/// Value of a code of a float format (f64: rounded to f32). Errors: InternalError for tf32, e5m6, e2m1 and integers.
+float decode_float(Element from, std::uint64_t bits);
+
+/// Code of a value, rounded by the rules above. Errors: as decode_float.
+std::uint64_t encode_float(Element to, float value);
+
+/// Converts by value, rounding once. Float to integer truncates, clamps to the target's range, and takes NaN to 0
+/// (64-bit targets and f64 sources: to 1 followed by zeros). Integers wrap. To boolean: 1 unless zero. Errors: as
+/// decode_float.
+std::uint64_t convert_bits(Element from, Element to, std::uint64_t bits);
+
+}  // namespace tessera

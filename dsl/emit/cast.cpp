@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+
+#include "dsl/base/error.hpp"
+#include "dsl/emit/c_types.hpp"
+#include "dsl/emit/expression.hpp"
+#include "dsl/emit/literal.hpp"
+
+// Conversions by value and by bits. All narrow floats are reached by way of f32; where f32 cannot hold the source, it
+// is rounded to odd first, so that the result is rounded once.
+
+namespace tessera::emit {
+
+namespace {
+
+[[noreturn]] void refuse(const ir::Node& at, Element from, Element to) {
+    throw UsageError(at.place, fmt::format("CUDA has no cast from {} to {}; move the bits with bitcast and shifts",
+                                           name_of(from), name_of(to)));
+}
+
+}  // namespace
+
+Text Expressions::widen(Element from, const Text& word, int lane) {
+    const Text index{std::to_string(lane)};
+    switch (from) {
+        case Element::bf16:
+            if (lane == 0) return call("__uint_as_float", infix(word, "<<", {"16"}, Precedence::shift));
+            return call("__uint_as_float", infix(word, "&", {"0xffff0000u"}, Precedence::bit_and));
+        case Element::f16: return call(helpers_.use("f32_from_f16"), word, index);
+        case Element::e4m3: return call(helpers_.use("f32_from_e4m3"), word, index);
+        case Element::e5m2: return call(helpers_.use("f32_from_e5m2"), word, index);
+        case Element::ue8m0: {
+            const Text shifted = lane == 0 ? word : infix(word, ">>", {std::to_string(8 * lane)}, Precedence::shift);
+            const Text exponent = lane == 3 ? shifted : infix(shifted, "&", {"0xffu"}, Precedence::bit_and);
+            return call("__uint_as_float", infix(exponent, "<<", {"23"}, Precedence::shift));
+        }
+        default: throw InternalError(fmt::format("{} has no conversion to f32", name_of(from)));
+    }
+}
+
+Text Expressions::as_f32(Piece piece) {
+    const Element type = piece.node->type;
+    if (type == f32 || type == tf32) return element(piece.node, piece.lane);
+    if (bits_of(type) < 8 || type == e5m6) refuse(*piece.node, type, f32);
+    const Bits bits = bits_of_piece(piece);
+    if (!bits.constant) return widen(type, bits.word, bits.byte * 8 / bits_of(type));
+    if (type == bf16) return literal(f32, bits.value << 16);
+    return widen(type, word_literal(static_cast<std::uint32_t>(bits.value)), 0);
+}
+
+/// An f32 that rounds to any narrower float as the value itself does.
+Text Expressions::f32_to_round(Piece piece) {
+    const Element type = piece.node->type;
+    if (is_narrow_float(type) || type == f32 || type == tf32) return as_f32(piece);
+    const Text value = element(piece.node, piece.lane);
+    if (type == f64) return call(helpers_.use("f32_odd_from_f64"), value);
+    if (type == u64) return call(helpers_.use("f32_odd_from_u64"), value);
+    if (bits_of(type) >= 32) return call(helpers_.use("f32_odd_from_i64"), value);
+    return number(f32, type, value);
+}
+
+/// Up to 32 bits of narrow floats.
+Text Expressions::narrow(Element to, std::span<const Text> values) {
+    const Text zero{"0.0f"};
+    const auto value = [&](std::size_t i) { return i < values.size() ? values[i] : zero; };
+    switch (to) {
+        case Element::bf16: return call(helpers_.use("bf16x2_from_f32"), value(0), value(1));
+        case Element::f16: return call(helpers_.use("f16x2_from_f32"), value(0), value(1));
+        case Element::e4m3:
+        case Element::e5m2: break;
+        default: throw InternalError(fmt::format("there is no rounding from f32 to {}", name_of(to)));
+    }
+    const bool pair = values.size() <= 2;
+    if (pair) return call(helpers_.use(to == e4m3 ? "e4m3x2_from_f32" : "e5m2x2_from_f32"), value(0), value(1));
+    return call(helpers_.use(to == e4m3 ? "e4m3x4_from_f32" : "e5m2x4_from_f32"), value(0), value(1), value(2),
+                value(3));
+}
+
+Text Expressions::float_to_integer(Element to, Element from, const Text& value) {
+    const bool wide = from == f64;
+    const bool sign = is_signed_integer(to);
+    const int bits = bits_of(to);
+    const char* target = bits == 64 ? (sign ? "ll" : "ull") : (sign ? "int" : "uint");
+    const Text whole = call(fmt::format("__{}2{}_rz", wide ? "double" : "float", target), value);
+    if (bits >= 32) return whole;
+    if (!sign) return call("min", whole, Text{bits == 8 ? "255u" : "65535u"});
+    return call("min", call("max", whole, Text{bits == 8 ? "-128" : "-32768"}), Text{bits == 8 ? "127" : "32767"});
+}
+
+/// Between the types that C++ has.
+Text Expressions::number(Element to, Element from, const Text& value) {
+    if (to == boolean) {
+        const char* zero = from == f64 ? "0.0" : is_float(from) ? "0.0f" : "0";
+        return infix(value, "!=", {zero}, Precedence::equality);
+    }
+    if (is_float(to)) {
+        if (from != boolean) return cast_text(to == f64 ? "double" : "float", value);
+        return to == f64 ? conditional(value, {"1.0"}, {"0.0"}) : conditional(value, {"1.0f"}, {"0.0f"});
+    }
+    if (is_float(from)) return float_to_integer(to, from, value);
+    const bool fits = bits_of(from) < bits_of(to) || from == to || from == boolean;
+    const Text converted =
+        std::string(scalar_type(from)) == scalar_type(to) ? value : cast_text(scalar_type(to), value);
+    if (!fits && is_small_integer(to)) return in_range(to, is_signed_integer(to) ? value : converted);
+    if (is_small_integer(to) && is_unsigned_integer(to) && is_signed_integer(from)) return in_range(to, converted);
+    if (to != i64 || from == boolean || bits_of(from) == 64) return converted;
+    return {converted.text, converted.precedence, value.text, value.precedence, value.literal};
+}
+
+Text Expressions::cast(Element to, Piece from) {
+    const Element type = from.node->type;
+    if (type == to) return element(from.node, from.lane);
+    if (bits_of(to) < 8 || to == e5m6) refuse(*from.node, type, to);
+    if (to == ue8m0) return infix(call("__float_as_uint", f32_to_round(from)), ">>", {"23"}, Precedence::shift);
+    if (to == tf32) return call(helpers_.use("tf32_from_f32"), f32_to_round(from));
+    if (is_narrow_float(to)) {
+        const Text value = f32_to_round(from);
+        return narrow(to, {&value, 1});
+    }
+    if (!is_narrow_float(type) && type != tf32) return number(to, type, element(from.node, from.lane));
+    const Text value = as_f32(from);
+    return to == f32 ? value : number(to, f32, value);
+}
+
+Text Expressions::bitcast(Element to, Piece from) {
+    const ir::Node& node = *from.node;
+    const Element type = node.type;
+    const bool word_to_scalar = node.lanes() > 1 && bits_of(to) == bits_of(type) * node.lanes();
+    require_internal(word_to_scalar || bits_of(to) == bits_of(type), "the widths of a bitcast differ");
+    const Element source = word_to_scalar ? u32 : type;
+    const Text value = word_to_scalar ? packed(node) : element(&node, from.lane);
+    if (source == to) return value;
+    if (bits_of(to) == 64) {
+        if (to == f64) return call("__longlong_as_double", source == i64 ? value : cast_text("long long", value));
+        const Text integer = source == f64 ? call("__double_as_longlong", value) : value;
+        return source == f64 && to == i64 ? integer : cast_text(scalar_type(to), integer);
+    }
+    if (bits_of(to) == 32) {
+        const bool to_float = is_float(to), from_float = is_float(source);
+        if (to_float && from_float) return value;
+        if (to_float) return call(source == i32 ? "__int_as_float" : "__uint_as_float", value);
+        if (from_float) return call(to == i32 ? "__float_as_int" : "__float_as_uint", value);
+        return cast_text(scalar_type(to), value);
+    }
+    if (to == boolean) return infix(value, "!=", {"0"}, Precedence::equality);
+    const bool is_unsigned = is_narrow_float(source) || is_unsigned_integer(source);
+    const Text raw = is_unsigned ? value : cast_text("unsigned", value);
+    return is_integer(to) ? in_range(to, raw) : raw;
+}
+
+}  // namespace tessera::emit

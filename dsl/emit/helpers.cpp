@@ -1,0 +1,40 @@
+#include "dsl/emit/helpers.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "dsl/base/error.hpp"
+
+namespace tessera::emit {
+
+HelperSet::HelperSet() : used_(helper_table().size(), false) {}
+
+const char* HelperSet::use(const char* name) {
+    const auto table = helper_table();
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        if (std::strcmp(table[i].name, name) != 0) continue;
+        if (!used_[i]) {
+            used_[i] = true;
+            for (const char* needed : table[i].needs) use(needed);
+        }
+        return table[i].name;
+    }
+    throw InternalError(std::string("there is no device helper called ") + name);
+}
+
+std::string HelperSet::use(const MemoryHelper& helper) {
+    const auto at = std::lower_bound(memory_.begin(), memory_.end(), helper);
+    if (at == memory_.end() || !(*at == helper)) memory_.insert(at, helper);
+    return name_of(helper);
+}
+
+std::string HelperSet::text() const {
+    std::string out;
+    const auto table = helper_table();
+    for (std::size_t i = 0; i < table.size(); ++i)
+        if (used_[i]) out += table[i].text, out += '\n';
+    for (const MemoryHelper& helper : memory_) out += text_of(helper), out += '\n';
+    return out;
+}
+
+}  // namespace tessera::emit

@@ -1,0 +1,201 @@
+#include "dsl/emit/statement.hpp"
+
+#include <fmt/format.h>
+
+#include "dsl/base/error.hpp"
+#include "dsl/emit/c_types.hpp"
+
+namespace tessera::emit {
+
+namespace {
+
+/// Whether it is the constant 1 of an integer type.
+bool is_one(ir::Ref node) {
+    const auto* constant = node->as<ir::Constant>();
+    return constant != nullptr && constant->bits == 1;
+}
+
+}  // namespace
+
+const ir::RegisterArray& Statements::array(int id) const {
+    require_internal(id >= 0 && id < static_cast<int>(program_.arrays.size()), "a register array that does not exist");
+    return program_.arrays[static_cast<std::size_t>(id)];
+}
+
+/// `array[index + offset]`
+std::string Statements::array_word(int id, ir::Ref index, int offset) {
+    array(id);
+    return names_.arrays[static_cast<std::size_t>(id)] + "[" + index_plus(expressions_, index, offset).text + "]";
+}
+
+void Statements::print(const ir::Body& body) {
+    for (const ir::Statement& statement : body) {
+        writer_.at(statement.place);
+        std::visit([&](const auto& op) { print(op); }, statement.op);
+    }
+}
+
+template <class Recorded>
+void Statements::print(const Recorded&) {
+    throw InternalError("a statement of the recorded stage cannot be printed as CUDA");
+}
+
+void Statements::print(const ir::For& loop) {
+    const std::string& name = names_.loops[static_cast<std::size_t>(loop.loop)];
+    const auto bound = [&](ir::Ref node) {
+        const Text text = expressions_.scalar(node);
+        return text.literal ? text.relax() : text;
+    };
+    const std::string step = is_one(loop.step) ? "++" + name : name + " += " + bound(loop.step).text;
+    writer_.line(loop.unrolled ? "#pragma unroll" : "#pragma unroll 1");
+    writer_.open(fmt::format("for ({} {} = {}; {} < {}; {})", loop.unrolled ? "int" : "long long", name,
+                             bound(loop.begin).text, name, within(bound(loop.end), Precedence::sum), step));
+    print(loop.body);
+    writer_.close(name);
+}
+
+void Statements::print(const ir::Comment& comment) { writer_.comment(comment.text); }
+
+void Statements::print(const ir::Declare& declare) {
+    const ir::RegisterArray& a = array(declare.array);
+    writer_.line(fmt::format("{} {}[{}];", word_type(a.type, a.pack),
+                             names_.arrays[static_cast<std::size_t>(declare.array)], a.words),
+                 a.note);
+}
+
+void Statements::print(const ir::Let& let) {
+    require_internal(let.local >= 0 && let.local < static_cast<int>(names_.locals.size()), "a local without a name");
+    const bool packed = let.value->lanes() > 1;
+    const Text value = packed ? expressions_.word(let.value) : expressions_.scalar(let.value).relax();
+    writer_.line(fmt::format("const {} {} = {};", packed ? "unsigned" : scalar_type(let.value->type),
+                             names_.locals[static_cast<std::size_t>(let.local)], value.text));
+}
+
+void Statements::print(const ir::Set& set) {
+    writer_.line(array_word(set.array, set.index, 0) + " = " + expressions_.word(set.value).text + ";");
+}
+
+void Statements::print(const ir::Barrier&) { writer_.line("__syncthreads();"); }
+
+Element Statements::element_of(const ir::Access& access) const {
+    const bool global = access.space == ir::Space::global;
+    const std::size_t count = global ? program_.tensors.size() : program_.shared.size();
+    const auto index = static_cast<std::size_t>(access.memory);
+    require_internal(access.memory >= 0 && index < count, "an access to memory that does not exist");
+    return global ? program_.tensors[index].type : program_.shared[index].type;
+}
+
+/// `tensor + offset`. Elements of less than a byte are counted in bytes.
+Text Statements::address(const ir::Access& access) {
+    const auto index = static_cast<std::size_t>(access.memory);
+    const std::string& base = access.space == ir::Space::global ? names_.tensors[index] : names_.shared[index];
+    const int bits = bits_of(element_of(access));
+    Text offset = expressions_.scalar(access.offset);
+    offset = offset.relax();
+    if (offset.text == "0") return {base};
+    if (bits < 8) offset = infix(offset, "/", {std::to_string(8 / bits)}, Precedence::product);
+    return infix({base}, "+", offset, Precedence::sum, true);
+}
+
+MemoryHelper Statements::helper_for(const ir::Access& access, bool load, const char* word) {
+    const Element type = element_of(access);
+    const int bytes = access.lanes * bits_of(type) / 8;
+    const bool shared = access.space == ir::Space::shared;
+    const int widest = shared ? 16 : target_.vector_bytes();
+    require_internal(bytes > 0 && (bytes & (bytes - 1)) == 0 && bytes <= widest && type != e5m6,
+                     "an access of a width that the target does not have");
+    AccessKind kind = shared ? AccessKind::store_shared : AccessKind::store;
+    if (load && shared) kind = AccessKind::load_shared;
+    if (load && !shared) {
+        const bool constant = program_.tensors[static_cast<std::size_t>(access.memory)].role == ir::Role::input;
+        kind = constant ? AccessKind::load_read_only : AccessKind::load;
+    }
+    return {kind, access.predicate != nullptr, bytes, word_type_of(word)};
+}
+
+/// `load_16_if(in, a, b, c, d, x + offset, fill);`
+std::string Statements::access_call(const ir::Access& access, const MemoryHelper& helper,
+                                    const std::vector<Text>& words, const Text& fill) {
+    require_internal(static_cast<int>(words.size()) == helper.words(), "an access with the wrong number of words");
+    const bool load = helper.access <= AccessKind::load_shared;
+    std::string out = helpers_.use(helper) + "(";
+    if (helper.predicated) out += expressions_.scalar(access.predicate).text + ", ";
+    if (!load) out += address(access).text;
+    const char* separator = load ? "" : ", ";
+    for (const Text& word : words) out += separator + word.text, separator = ", ";
+    if (load) out += ", " + address(access).text;
+    if (load && helper.predicated) out += ", " + fill.text;
+    return out + ");";
+}
+
+void Statements::print(const ir::LoadVector& load) {
+    const ir::RegisterArray& a = array(load.array);
+    const Element type = element_of(load.access);
+    require_internal(bits_of(a.type) == bits_of(type) && load.access.lanes % a.pack == 0,
+                     "a load into registers that do not fit its elements");
+    const MemoryHelper helper = helper_for(load.access, true, word_type(a.type, a.pack));
+    const int words = load.access.lanes / a.pack;
+    if (words > 1 && a.pack * bits_of(type) < 32) return load_apart(load, helper);
+    std::vector<Text> targets;
+    for (int i = 0; i < words; ++i) targets.push_back({array_word(load.array, load.index, i)});
+    Text fill;
+    if (load.access.predicate != nullptr) {
+        const std::vector<Piece> pieces(static_cast<std::size_t>(a.pack), Piece{load.fill, 0});
+        fill = bits_of(type) < 32 ? expressions_.pack(type, pieces) : expressions_.scalar(load.fill);
+    }
+    writer_.line(access_call(load.access, helper, targets, fill));
+}
+
+/// Registers that hold less than memory's words do: the words are loaded, then shifted apart.
+void Statements::load_apart(const ir::LoadVector& load, const MemoryHelper& helper) {
+    const Element type = element_of(load.access);
+    const int bits = bits_of(type), pack = array(load.array).pack;
+    std::vector<Text> words;
+    for (int i = 0; i < helper.words(); ++i) words.push_back({fmt::format("{}[{}]", Names::words, i)});
+    Text fill;
+    if (load.access.predicate != nullptr) {
+        const std::vector<Piece> pieces(static_cast<std::size_t>(32 / bits), Piece{load.fill, 0});
+        fill = expressions_.pack(type, pieces);
+    }
+    writer_.open("");
+    writer_.line(fmt::format("unsigned {}[{}];", Names::words, helper.words()));
+    writer_.line(access_call(load.access, helper, words, fill));
+    for (int i = 0; i < load.access.lanes / pack; ++i) {
+        const int first = i * pack * bits;
+        const Text word = words[static_cast<std::size_t>(first / 32)];
+        const Text part = first % 32 == 0 ? word : infix(word, ">>", {std::to_string(first % 32)}, Precedence::shift);
+        writer_.line(array_word(load.array, load.index, i) + " = " + part.text + ";");
+    }
+    writer_.close();
+}
+
+/// The stored elements as whole registers.
+std::vector<Text> Statements::store_words(const ir::StoreVector& store, Element type) {
+    const int bits = bits_of(type);
+    std::vector<Text> words;
+    bool whole = bits >= 32 || store.words.size() == 1;
+    for (const ir::Ref word : store.words) whole = whole || word->lanes() * bits == 32;
+    if (whole) {
+        for (const ir::Ref word : store.words) words.push_back(expressions_.word(word));
+        return words;
+    }
+    std::vector<Piece> pieces;
+    for (const ir::Ref word : store.words)
+        for (int lane = 0; lane < word->lanes(); ++lane) pieces.push_back({word, lane});
+    const auto step = static_cast<std::size_t>(32 / bits);
+    for (std::size_t first = 0; first < pieces.size(); first += step)
+        words.push_back(
+            expressions_.pack(type, std::span(pieces).subspan(first, std::min(step, pieces.size() - first))));
+    return words;
+}
+
+void Statements::print(const ir::StoreVector& store) {
+    require_internal(!store.words.empty(), "a store of no words");
+    const Element type = element_of(store.access);
+    require_internal(bits_of(store.words[0]->type) == bits_of(type), "a store of elements of another width");
+    const MemoryHelper helper =
+        helper_for(store.access, false, word_type(store.words[0]->type, store.words[0]->lanes()));
+    writer_.line(access_call(store.access, helper, store_words(store, type), {}));
+}
+
+}  // namespace tessera::emit

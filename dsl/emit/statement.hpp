@@ -1,0 +1,53 @@
+#pragma once
+
+#include "dsl/base/target.hpp"
+#include "dsl/emit/expression.hpp"
+#include "dsl/emit/writer.hpp"
+
+namespace tessera::emit {
+
+/// Prints statements of a lowered program.
+class Statements {
+public:
+    Statements(const ir::Program& program, const Target& target, const Names& names, HelperSet& helpers,
+               Expressions& expressions, Writer& writer)
+        : program_(program),
+          target_(target),
+          names_(names),
+          helpers_(helpers),
+          expressions_(expressions),
+          writer_(writer) {}
+
+    void print(const ir::Body& body);
+
+private:
+    void print(const ir::For& loop);
+    void print(const ir::Comment& comment);
+    void print(const ir::Declare& declare);
+    void print(const ir::Let& let);
+    void print(const ir::Set& set);
+    void print(const ir::Barrier&);
+    void print(const ir::LoadVector& load);
+    void print(const ir::StoreVector& store);
+    template <class Recorded>
+    void print(const Recorded&);
+
+    void load_apart(const ir::LoadVector& load, const MemoryHelper& helper);
+    std::vector<Text> store_words(const ir::StoreVector& store, Element type);
+    std::string access_call(const ir::Access& access, const MemoryHelper& helper, const std::vector<Text>& words,
+                            const Text& fill);
+    MemoryHelper helper_for(const ir::Access& access, bool load, const char* word);
+    Text address(const ir::Access& access);
+    Element element_of(const ir::Access& access) const;
+    const ir::RegisterArray& array(int id) const;
+    std::string array_word(int id, ir::Ref index, int offset);
+
+    const ir::Program& program_;
+    const Target& target_;
+    const Names& names_;
+    HelperSet& helpers_;
+    Expressions& expressions_;
+    Writer& writer_;
+};
+
+}  // namespace tessera::emit

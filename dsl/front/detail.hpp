@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+
+#include "dsl/base/element.hpp"
+#include "dsl/base/place.hpp"
+#include "dsl/base/shape.hpp"
+#include "dsl/ir/ops.hpp"
+
+// What the templates of the front end call. Everything here checks its arguments and throws UsageError at the writer's
+// place; nodes go to the recorder of the calling thread.
+
+namespace tessera::ir {
+struct Node;
+}
+
+namespace tessera::detail {
+
+using Ref = const ir::Node*;
+
+template <auto...>
+inline constexpr bool never = false;
+template <class...>
+inline constexpr bool never_type = false;
+
+Ref constant(Element type, double value, const Place& place);
+Ref constant(Element type, std::int64_t value, const Place& place);
+Ref unary(ir::UnaryOp op, Ref value, const Place& place);
+Ref binary(ir::BinaryOp op, Ref a, Ref b, const Place& place);
+Ref select(Ref condition, Ref a, Ref b, const Place& place);
+Ref cast(Element to, Ref value, const Place& place);
+Ref bitcast(Element to, Ref value, const Place& place);
+Ref reduce(ir::ReduceOp op, Ref value, int axis, const Place& place);
+Ref split(Ref value, int axis, std::int64_t inner, const Place& place);
+Ref merge(Ref value, int axis, const Place& place);
+Ref squeeze(Ref value, int axis, const Place& place);
+Ref unsqueeze(Ref value, int axis, const Place& place);
+Ref permute(Ref value, const int* order, int rank, const Place& place);
+Ref broadcast_to(Ref value, const Shape& shape, const Place& place);
+Ref coordinate(const Shape& shape, int axis, const Place& place);
+std::int64_t extent_of(Ref value, int axis);
+
+/// A piece of a tensor or shared tile that is being addressed. Offsets are i64, rank 0.
+struct ViewSpec {
+    ir::Space space = ir::Space::global;
+    int memory = 0;
+    int rank = 0;  // of the memory
+    Ref offset[Shape::max_rank] = {};
+    std::int64_t extent[Shape::max_rank] = {};
+    bool picked[Shape::max_rank] = {};
+};
+/// Slots that one thread holds side by side along each axis of a tile; rank 0: the lowering's own rule.
+using PerThread = Shape;
+Ref load(const ViewSpec& view, Ref fill, const PerThread& per_thread, const Place& place);
+void store(const ViewSpec& view, Ref value, const Place& place);
+
+/// One axis of a tensor parameter as the writer gave it.
+struct AxisSpec {
+    Ref extent = nullptr;
+    Ref stride = nullptr;  // null: dense
+    int inner = 1;
+    std::int64_t inner_stride = 0;
+};
+int tensor(const char* name, Element type, ir::Role role, const AxisSpec* axes, int rank, int align, const Place& place);
+Ref scalar(const char* name, Element type, std::int64_t multiple_of, const Place& place);
+int shared_tile(const char* name, Element type, const Shape& shape, int bits, int base, int shift, const Place& place);
+int variable(Ref init, const Place& place);
+Ref variable_read(int variable, const Place& place);
+void assign(int variable, Ref value, const Place& place);
+void set_threads(int threads, const Place& place);
+void grid(const Ref* extents, int rank, Ref* indices, const Place& place);
+
+/// Opens a serial loop and returns its counter; close_scope ends it.
+Ref open_serial(Ref begin, Ref end, Ref step, const Place& place);
+void close_scope();
+
+/// A borrowed callable, in place of std::function.
+template <class... Args>
+class FunctionRef {
+public:
+    template <class F>
+    FunctionRef(F& f)
+        : object_(const_cast<void*>(static_cast<const void*>(&f))),
+          call_([](void* object, Args... args) { (*static_cast<F*>(object))(args...); }) {}
+    void operator()(Args... args) const { call_(object_, args...); }
+
+private:
+    void* object_;
+    void (*call_)(void*, Args...);
+};
+
+}  // namespace tessera::detail

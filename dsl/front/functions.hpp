@@ -1,0 +1,97 @@
+#pragma once
+
+#include "dsl/front/value.hpp"
+
+// Named operations on values. Rank-0 operands meet any rank; extents of 1 spread.
+
+namespace tessera {
+
+/// |v|; clears the sign bit, of NaN too.
+template <Element T, int R>
+Value<T, R> abs(const Value<T, R>& v, std::source_location at = std::source_location::current()) {
+    static_assert(detail::has_arithmetic<T>, "tessera: this element type has no arithmetic; cast<f32>(v) first");
+    return Value<T, R>(detail::unary(ir::UnaryOp::abs, v.node(), at));
+}
+
+/// 1/√v for f32: the device's own rsqrtf, at most 2 ulp off; correctly rounded on the host.
+template <int R>
+Value<f32, R> rsqrt(const Value<f32, R>& v, std::source_location at = std::source_location::current()) {
+    return Value<f32, R>(detail::unary(ir::UnaryOp::rsqrt, v.node(), at));
+}
+
+/// max(min(v, hi), lo): NaN becomes hi.
+template <Element T, int R>
+Value<T, R> clamp(const Value<T, R>& v, std::type_identity_t<detail::Lhs<T, R>> lo,
+                  std::type_identity_t<detail::Lhs<T, R>> hi, std::source_location at = std::source_location::current()) {
+    return Value<T, R>(detail::binary(ir::BinaryOp::max, detail::binary(ir::BinaryOp::min, v.node(), hi.node, at), lo.node, at));
+}
+
+/// condition ? a : b, element by element.
+template <Element T, int R, int C>
+Value<T, R> select(const Value<boolean, C>& condition, const Value<T, R>& a, std::type_identity_t<detail::Rhs<T, R>> b,
+                   std::source_location at = std::source_location::current()) {
+    static_assert(C == R || C == 0, "tessera: select's mask and values have different ranks");
+    return Value<T, R>(detail::select(condition.node(), a.node(), b.node, at));
+}
+
+/// Converts by value: to nearest even; e4m3 saturates at ±448; float to integer truncates.
+template <Element To, Element T, int R>
+Value<To, R> cast(const Value<T, R>& v, std::source_location at = std::source_location::current()) {
+    if constexpr (To == T)
+        return v;
+    else
+        return Value<To, R>(detail::cast(To, v.node(), at));
+}
+
+/// The same bits under another type of the same width.
+template <Element To, Element T, int R>
+Value<To, R> bitcast(const Value<T, R>& v, std::source_location at = std::source_location::current()) {
+    static_assert(bits_of(To) == bits_of(T), "tessera: bitcast keeps the width; these two types differ in it");
+    return Value<To, R>(detail::bitcast(To, v.node(), at));
+}
+
+/// Sum along axis N, which stays with extent 1. The order is that of the layout: fixed, but not ascending.
+template <Element T, int R, int N>
+Value<T, R> reduce_sum(const Value<T, R>& v, Axis<N>, std::source_location at = std::source_location::current()) {
+    static_assert(N >= 0 && N < R, "tessera: the reduction names an axis that the value does not have");
+    return Value<T, R>(detail::reduce(ir::ReduceOp::sum, v.node(), N, at));
+}
+/// Largest element along axis N, which stays with extent 1; NaN is dropped, a line of NaN gives −∞.
+template <Element T, int R, int N>
+Value<T, R> reduce_max(const Value<T, R>& v, Axis<N>, std::source_location at = std::source_location::current()) {
+    static_assert(N >= 0 && N < R, "tessera: the reduction names an axis that the value does not have");
+    return Value<T, R>(detail::reduce(ir::ReduceOp::max, v.node(), N, at));
+}
+/// Smallest element along axis N, which stays with extent 1; NaN is dropped, a line of NaN gives +∞.
+template <Element T, int R, int N>
+Value<T, R> reduce_min(const Value<T, R>& v, Axis<N>, std::source_location at = std::source_location::current()) {
+    static_assert(N >= 0 && N < R, "tessera: the reduction names an axis that the value does not have");
+    return Value<T, R>(detail::reduce(ir::ReduceOp::min, v.node(), N, at));
+}
+
+/// Position along axis N of each element of a tile of these extents, counted from the tile's first.
+template <int N, int R>
+Value<i64, R> coordinates(const std::int64_t (&extents)[R], Axis<N>, std::source_location at = std::source_location::current()) {
+    static_assert(N >= 0 && N < R, "tessera: coordinates names an axis that the tile does not have");
+    Shape shape;
+    for (std::int64_t e : extents) shape.push_back(e);
+    return Value<i64, R>(detail::coordinate(shape, N, at));
+}
+
+/// A tile of these extents that holds one value everywhere.
+template <Element T, int R>
+Value<T, R> full(const std::int64_t (&extents)[R], const Value<T, 0>& value,
+                 std::source_location at = std::source_location::current()) {
+    Shape shape;
+    for (std::int64_t e : extents) shape.push_back(e);
+    return Value<T, R>(detail::broadcast_to(value.node(), shape, at));
+}
+
+/// ⌈a / b⌉ for a ≥ 0, b > 0.
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline Index ceil_div(const Index& a, std::int64_t b) { return b == 1 ? a : (a + (b - 1)) / b; }
+/// Smallest multiple of b that is ≥ a.
+constexpr std::int64_t align_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+inline Index align_up(const Index& a, std::int64_t b) { return b == 1 ? a : ceil_div(a, b) * b; }
+
+}  // namespace tessera

@@ -1,0 +1,160 @@
+#pragma once
+
+#include "dsl/front/functions.hpp"
+#include "dsl/front/memory.hpp"
+#include "dsl/front/program.hpp"
+
+namespace tessera {
+
+/// A fact about a launch-time number, checked at launch.
+struct MultipleOf {
+    std::int64_t value = 1;
+};
+constexpr MultipleOf multiple_of(std::int64_t n) { return {n}; }
+
+/// Distance between neighbours along an axis, in elements. packed(inner, inner_stride): coordinate c lies
+/// (c / inner) · stride + (c % inner) · inner_stride from the start, as in packed scales (word, byte).
+struct AxisStride {
+    detail::Ref node = nullptr;
+    int inner = 1;
+    std::int64_t inner_stride = 0;
+
+    AxisStride() = default;
+    AxisStride(std::integral auto n, std::source_location at = std::source_location::current())
+        : node(detail::number<i64>(n, Place(at))) {}
+    AxisStride(const Index& n) : node(n.node()) {}
+    AxisStride packed(int in, std::int64_t stride) const {
+        AxisStride s = *this;
+        s.inner = in;
+        s.inner_stride = stride;
+        return s;
+    }
+};
+
+/// Facts about a tensor parameter, checked at launch. align: bytes that the base address is a multiple of.
+/// strides: one for each axis; none: dense, row-major.
+struct TensorOptions {
+    int align = 16;
+    AxisStride strides[Shape::max_rank] = {};
+};
+
+/// XOR swizzle of a shared tile's element offsets: bits [shift, shift + bits) of (offset >> base) are XORed into its bits
+/// [0, bits). Runs of 2^base elements stay together.
+struct SwizzleOptions {
+    int bits = 0, base = 0, shift = 0;
+};
+
+/// The recorder that a kernel is written on; see record().
+class Kernel {
+public:
+    Kernel() = default;
+    Kernel(const Kernel&) = delete;
+
+    /// Threads of a block: a power of two from 32 to 1024; 128 unless set.
+    void threads(int n, std::source_location at = std::source_location::current()) { detail::set_threads(n, at); }
+
+    /// A dimension or stride known only at launch; bound from the tensors whose extents or strides name it.
+    Dim dim(const char* name, MultipleOf fact = {}, std::source_location at = std::source_location::current()) {
+        return Dim(detail::scalar(name, i64, fact.value, at));
+    }
+    /// A number given at each launch.
+    template <Element T>
+    Value<T, 0> scalar(const char* name, std::source_location at = std::source_location::current()) {
+        return Value<T, 0>(detail::scalar(name, T, 1, at));
+    }
+
+    template <Element T, int R>
+    Global<T, R> input(const char* name, const Extent (&extents)[R], const TensorOptions& options = {},
+                       std::source_location at = std::source_location::current()) {
+        return tensor<T, R>(ir::Role::input, name, extents, options, at);
+    }
+    template <Element T, int R>
+    Global<T, R> output(const char* name, const Extent (&extents)[R], const TensorOptions& options = {},
+                        std::source_location at = std::source_location::current()) {
+        return tensor<T, R>(ir::Role::output, name, extents, options, at);
+    }
+    /// Read and written in place.
+    template <Element T, int R>
+    Global<T, R> inout(const char* name, const Extent (&extents)[R], const TensorOptions& options = {},
+                       std::source_location at = std::source_location::current()) {
+        return tensor<T, R>(ir::Role::inout, name, extents, options, at);
+    }
+
+    /// A tile in the block's shared memory, row-major under the swizzle.
+    template <Element T, int R>
+    Shared<T, R> shared(const char* name, const std::int64_t (&extents)[R], SwizzleOptions swizzle = {},
+                        std::source_location at = std::source_location::current()) {
+        Shape shape;
+        for (std::int64_t e : extents) shape.push_back(e);
+        detail::ViewSpec base;
+        base.space = ir::Space::shared;
+        base.memory = detail::shared_tile(name, T, shape, swizzle.bits, swizzle.base, swizzle.shift, at);
+        base.rank = R;
+        return Shared<T, R>(base, shape);
+    }
+
+    struct Grid1 { Index x; };
+    struct Grid2 { Index x, y; };
+    struct Grid3 { Index x, y, z; };
+    /// The grid of blocks, once in a kernel; gives this block's indices. The last axis runs fastest.
+    Grid1 grid(const Extent& a, std::source_location at = std::source_location::current()) {
+        const detail::Ref extents[] = {a.node};
+        detail::Ref i[1];
+        detail::grid(extents, 1, i, at);
+        return {Index(i[0])};
+    }
+    Grid2 grid(const Extent& a, const Extent& b, std::source_location at = std::source_location::current()) {
+        const detail::Ref extents[] = {a.node, b.node};
+        detail::Ref i[2];
+        detail::grid(extents, 2, i, at);
+        return {Index(i[0]), Index(i[1])};
+    }
+    Grid3 grid(const Extent& a, const Extent& b, const Extent& c, std::source_location at = std::source_location::current()) {
+        const detail::Ref extents[] = {a.node, b.node, c.node};
+        detail::Ref i[3];
+        detail::grid(extents, 3, i, at);
+        return {Index(i[0]), Index(i[1]), Index(i[2])};
+    }
+
+    template <Element T, int R>
+    Variable<T, R> variable(const Value<T, R>& init, std::source_location at = std::source_location::current()) {
+        return Variable<T, R>(detail::variable(init.node(), at));
+    }
+
+    /// body(i) for i = 0 … count − 1, one after the other.
+    template <class Body>
+    void serial(const Extent& count, Body&& body, std::source_location at = std::source_location::current()) {
+        const Place place(at);
+        const detail::Ref i = detail::open_serial(detail::constant(i64, std::int64_t{0}, place), count.node,
+                                                  detail::constant(i64, std::int64_t{1}, place), place);
+        body(Index(i));
+        detail::close_scope();
+    }
+
+private:
+    template <Element T, int R>
+    Global<T, R> tensor(ir::Role role, const char* name, const Extent (&extents)[R], const TensorOptions& options, const Place& place) {
+        detail::AxisSpec axes[R];
+        for (int i = 0; i < R; ++i) {
+            const AxisStride& s = options.strides[i];
+            axes[i] = {extents[i].node, s.node, s.inner, s.inner_stride};
+        }
+        detail::ViewSpec base;
+        base.memory = detail::tensor(name, T, role, axes, R, options.align, place);
+        base.rank = R;
+        return Global<T, R>(base);
+    }
+};
+
+namespace detail {
+Program record(const char* name, FunctionRef<Kernel&> body, const Place& place);
+}
+
+/// Records a kernel: runs `body` once on a recorder. `name` becomes the CUDA function's name (a C identifier).
+/// Errors: UsageError on the writer's line.
+template <class Body>
+Program record(const char* name, Body&& body, std::source_location at = std::source_location::current()) {
+    return detail::record(name, detail::FunctionRef<Kernel&>(body), at);
+}
+
+}  // namespace tessera

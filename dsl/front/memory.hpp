@@ -1,0 +1,162 @@
+#pragma once
+
+#include "dsl/front/value.hpp"
+
+// Tensors and shared tiles as a kernel sees them, and moving pieces of them to and from registers.
+
+namespace tessera {
+
+/// An extent, an offset or a stride: a number, or an Index known at launch.
+struct Extent {
+    detail::Ref node;
+    Extent(std::integral auto n, std::source_location at = std::source_location::current())
+        : node(detail::number<i64>(n, Place(at))) {}
+    Extent(const Index& n) : node(n.node()) {}
+};
+
+/// A piece of a tensor or shared tile; R is its rank without the picked axes.
+template <Element T, int R>
+class Piece {
+public:
+    explicit Piece(const detail::ViewSpec& spec) : spec_(spec) {}
+    const detail::ViewSpec& spec() const { return spec_; }
+
+private:
+    detail::ViewSpec spec_;
+};
+
+namespace detail {
+
+/// What Global and Shared have in common: picking along the first axes and cutting pieces out of the rest.
+template <Element T, int R>
+class Addressable {
+public:
+    explicit Addressable(const ViewSpec& base) : base_(base) {}
+
+    /// The tile of these extents at these tile coordinates: it starts at at[i] · extents[i].
+    template <int N, int M>
+    Piece<T, R> block(const std::int64_t (&extents)[N], const Extent (&at)[M],
+                      std::source_location where = std::source_location::current()) const {
+        static_assert(N == R && M == R, "tessera: block needs one extent and one tile coordinate for each axis");
+        Ref offsets[R];
+        for (int i = 0; i < R; ++i) {
+            const Place place(where);
+            offsets[i] = binary(ir::BinaryOp::mul, at[i].node, constant(i64, extents[i], place), place);
+        }
+        return piece(extents, offsets);
+    }
+    /// The tile of these extents whose first element is at these offsets.
+    template <int N, int M>
+    Piece<T, R> window(const std::int64_t (&extents)[N], const Extent (&at)[M]) const {
+        static_assert(N == R && M == R, "tessera: window needs one extent and one offset for each axis");
+        Ref offsets[R];
+        for (int i = 0; i < R; ++i) offsets[i] = at[i].node;
+        return piece(extents, offsets);
+    }
+
+protected:
+    const ViewSpec& base() const { return base_; }
+    ViewSpec pick(const Extent& i) const {
+        ViewSpec next = base_;
+        const int first = base_.rank - R;
+        next.offset[first] = i.node;
+        next.extent[first] = 1;
+        next.picked[first] = true;
+        return next;
+    }
+
+private:
+    Piece<T, R> piece(const std::int64_t* extents, const Ref* offsets) const {
+        ViewSpec spec = base_;
+        for (int i = 0, axis = base_.rank - R; i < R; ++i, ++axis) {
+            spec.offset[axis] = offsets[i];
+            spec.extent[axis] = extents[i];
+        }
+        return Piece<T, R>(spec);
+    }
+    ViewSpec base_;
+};
+
+}  // namespace detail
+
+/// A tensor parameter.
+template <Element T, int R>
+class Global : public detail::Addressable<T, R> {
+public:
+    using detail::Addressable<T, R>::Addressable;
+    /// Picks along the first axis and drops it.
+    Global<T, R - 1> operator[](const Extent& i) const
+        requires(R > 1)
+    {
+        return Global<T, R - 1>(this->pick(i));
+    }
+};
+
+/// A tile in the block's shared memory. Barriers between writers and readers are placed by the lowering.
+template <Element T, int R>
+class Shared : public detail::Addressable<T, R> {
+public:
+    Shared(const detail::ViewSpec& base, const Shape& shape) : detail::Addressable<T, R>(base), shape_(shape) {}
+    /// All of it.
+    Piece<T, R> whole(std::source_location at = std::source_location::current()) const {
+        const detail::Ref zero = detail::constant(i64, std::int64_t{0}, at);
+        detail::ViewSpec spec = this->base();
+        for (int i = 0; i < R; ++i) {
+            spec.offset[i] = zero;
+            spec.extent[i] = shape_[i];
+        }
+        return Piece<T, R>(spec);
+    }
+
+private:
+    Shape shape_;
+};
+
+/// How a loaded tile lies over the threads: each holds `per_thread` elements side by side along each axis, and threads
+/// neighbour along the contiguous axis first. Left out, the lowering's own rule decides.
+struct LoadOptions {
+    Shape per_thread = {};
+};
+
+/// Reads a piece into registers, now. What lies outside the tensor reads as `fill`.
+template <Element T, int R>
+Value<T, R> load(const Piece<T, R>& piece, const LoadOptions& options = {},
+                 std::source_location at = std::source_location::current()) {
+    return Value<T, R>(detail::load(piece.spec(), nullptr, options.per_thread, at));
+}
+template <Element T, int R>
+Value<T, R> load(const Piece<T, R>& piece, std::type_identity_t<Value<T, 0>> fill, const LoadOptions& options = {},
+                 std::source_location at = std::source_location::current()) {
+    return Value<T, R>(detail::load(piece.spec(), fill.node(), options.per_thread, at));
+}
+
+/// Writes a tile; what lies outside the tensor is not written.
+template <Element T, int R>
+void store(const Piece<T, R>& piece, const Value<T, R>& value, std::source_location at = std::source_location::current()) {
+    detail::store(piece.spec(), value.node(), at);
+}
+template <Element T, int R, Element U, int S>
+    requires(T != U || R != S)
+void store(const Piece<T, R>&, const Value<U, S>&) {
+    static_assert(T == U, "tessera: store's value has another element type than the memory; cast it: store(piece, cast<bf16>(v))");
+    static_assert(T != U || R == S, "tessera: store's value has another rank than the piece; use split, merge, squeeze or unsqueeze");
+}
+
+/// State across iterations: get() reads it now, = writes it.
+template <Element T, int R>
+class Variable {
+public:
+    explicit Variable(int id) : id_(id) {}
+    Variable(const Variable&) = delete;
+
+    Value<T, R> get(std::source_location at = std::source_location::current()) const {
+        return Value<T, R>(detail::variable_read(id_, at));
+    }
+    void operator=(const detail::Rhs<T, R>& value) { detail::assign(id_, value.node, value.place); }
+    void operator=(const Variable&) = delete;
+
+private:
+    int id_;
+};
+
+}  // namespace tessera

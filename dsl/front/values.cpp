@@ -1,0 +1,195 @@
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "dsl/base/convert.hpp"
+#include "dsl/base/error.hpp"
+#include "dsl/front/recorder.hpp"
+
+// Elementwise nodes, reductions and changes of shape.
+
+namespace tessera::detail {
+
+Ref constant(Element type, double value, const Place& place) {
+    std::uint64_t bits = 0;
+    if (type == f64)
+        bits = std::bit_cast<std::uint64_t>(value);
+    else
+        bits = encode_float(type, static_cast<float>(value));
+    return Recorder::active(place).make(type, {}, place, ir::Constant{bits});
+}
+
+Ref constant(Element type, std::int64_t value, const Place& place) {
+    if (is_float(type)) return constant(type, static_cast<double>(value), place);
+    const int width = bits_of(type);
+    const std::uint64_t mask = width == 64 ? ~0ull : (1ull << width) - 1;
+    const bool fits = width == 64 || (is_signed_integer(type) ? value >= -(1ll << (width - 1)) && value < (1ll << (width - 1))
+                                                              : value >= 0 && static_cast<std::uint64_t>(value) <= mask);
+    if (!fits || (type == boolean && value > 1))
+        throw UsageError(place, fmt::format("the number {} does not fit {}", value, name_of(type)));
+    return Recorder::active(place).make(type, {}, place, ir::Constant{static_cast<std::uint64_t>(value) & mask});
+}
+
+namespace {
+
+/// Pure numbers about the grid and loops are never worth a name of their own; tiles and data are.
+bool is_index(Ref node) { return node->scalar() && node->type == i64; }
+
+Ref elementwise(Element type, const Shape& shape, const Place& place, ir::Op op) {
+    Recorder& r = Recorder::active(place);
+    return shape.empty() && type == i64 ? r.make(type, shape, place, std::move(op)) : r.bind(type, shape, place, std::move(op));
+}
+
+/// The extents that operands meet at: rank 0 spreads, extents of 1 spread.
+Shape meet(Ref a, Ref b, const Place& place) {
+    if (a->scalar()) return b->shape;
+    if (b->scalar()) return a->shape;
+    Shape shape = a->shape;
+    for (int i = 0; i < shape.rank(); ++i) {
+        if (b->shape.rank() != shape.rank() || (b->shape[i] != shape[i] && b->shape[i] != 1 && shape[i] != 1))
+            throw UsageError(place, fmt::format("tiles of extents {} and {} do not meet; extents are equal or 1", text_of(a->shape),
+                                                text_of(b->shape)));
+        if (shape[i] == 1) shape[i] = b->shape[i];
+    }
+    return shape;
+}
+
+Ref spread(Ref value, const Shape& shape, const Place& place) {
+    if (value->shape == shape) return value;
+    return Recorder::active(place).make(value->type, shape, place, ir::Broadcast{value});
+}
+
+Ref reshaped(Ref value, const Shape& shape, const Place& place) {
+    return Recorder::active(place).make(value->type, shape, place, ir::Reshape{value});
+}
+
+Recorder& using_value(Ref value, const Place& place) {
+    Recorder& r = Recorder::active(place);
+    r.require_open(value, place);
+    return r;
+}
+
+}  // namespace
+
+Ref unary(ir::UnaryOp op, Ref value, const Place& place) {
+    const Place at = place.line ? place : value->place;
+    using_value(value, at);
+    return elementwise(value->type, value->shape, at, ir::Unary{op, value});
+}
+
+Ref binary(ir::BinaryOp op, Ref a, Ref b, const Place& place) {
+    using_value(a, place);
+    using_value(b, place);
+    const Shape shape = meet(a, b, place);
+    const bool comparison = op >= ir::BinaryOp::eq;
+    const ir::Binary node{op, spread(a, shape, place), spread(b, shape, place)};
+    if (comparison && is_index(a)) return Recorder::active(place).make(boolean, shape, place, node);
+    return elementwise(comparison ? boolean : a->type, shape, place, node);
+}
+
+Ref select(Ref condition, Ref a, Ref b, const Place& place) {
+    for (Ref v : {condition, a, b}) using_value(v, place);
+    Shape shape = meet(a, b, place);
+    if (!condition->scalar()) {
+        const ir::Node like{0, a->type, shape, place, ir::Constant{0}};
+        shape = meet(&like, condition, place);
+    }
+    return elementwise(a->type, shape, place, ir::Select{spread(condition, shape, place), spread(a, shape, place), spread(b, shape, place)});
+}
+
+Ref cast(Element to, Ref value, const Place& place) {
+    using_value(value, place);
+    return elementwise(to, value->shape, place, ir::Cast{value});
+}
+
+Ref bitcast(Element to, Ref value, const Place& place) {
+    using_value(value, place);
+    return elementwise(to, value->shape, place, ir::Bitcast{value});
+}
+
+Ref reduce(ir::ReduceOp op, Ref value, int axis, const Place& place) {
+    using_value(value, place);
+    Shape shape = value->shape;
+    shape[axis] = 1;
+    return Recorder::active(place).bind(value->type, shape, place, ir::Reduce{op, value, axis});
+}
+
+Ref split(Ref value, int axis, std::int64_t inner, const Place& place) {
+    using_value(value, place);
+    const std::int64_t extent = value->shape[axis];
+    if (inner < 1 || extent % inner != 0)
+        throw UsageError(place, fmt::format("split of axis {} (extent {}) by {}: the tile's extent must be a multiple; take a larger tile, "
+                                            "what lies outside the tensor is masked",
+                                            axis, extent, inner));
+    Shape shape;
+    for (int i = 0; i < value->shape.rank(); ++i) {
+        shape.push_back(i == axis ? extent / inner : value->shape[i]);
+        if (i == axis) shape.push_back(inner);
+    }
+    return reshaped(value, shape, place);
+}
+
+Ref merge(Ref value, int axis, const Place& place) {
+    using_value(value, place);
+    Shape shape;
+    for (int i = 0; i < value->shape.rank(); ++i) {
+        if (i == axis + 1)
+            shape[axis] *= value->shape[i];
+        else
+            shape.push_back(value->shape[i]);
+    }
+    return reshaped(value, shape, place);
+}
+
+Ref squeeze(Ref value, int axis, const Place& place) {
+    using_value(value, place);
+    if (value->shape[axis] != 1)
+        throw UsageError(place, fmt::format("squeeze of axis {} of a tile {}: the extent must be 1; reduce it first", axis, text_of(value->shape)));
+    Shape shape;
+    for (int i = 0; i < value->shape.rank(); ++i)
+        if (i != axis) shape.push_back(value->shape[i]);
+    return reshaped(value, shape, place);
+}
+
+Ref unsqueeze(Ref value, int axis, const Place& place) {
+    using_value(value, place);
+    Shape shape;
+    for (int i = 0; i <= value->shape.rank(); ++i) {
+        if (i == axis) shape.push_back(1);
+        if (i < value->shape.rank()) shape.push_back(value->shape[i]);
+    }
+    return reshaped(value, shape, place);
+}
+
+Ref permute(Ref value, const int* order, int rank, const Place& place) {
+    using_value(value, place);
+    ir::Permute node{value, {order, order + rank}};
+    Shape shape;
+    unsigned seen = 0;
+    for (int axis : node.order) {
+        if (axis < 0 || axis >= rank || (seen >> axis & 1u))
+            throw UsageError(place, fmt::format("permute of a tile {}: every axis from 0 to {} stands once in the order", text_of(value->shape), rank - 1));
+        seen |= 1u << axis;
+        shape.push_back(value->shape[axis]);
+    }
+    return Recorder::active(place).make(value->type, shape, place, std::move(node));
+}
+
+Ref broadcast_to(Ref value, const Shape& shape, const Place& place) {
+    using_value(value, place);
+    return spread(value, shape, place);
+}
+
+Ref coordinate(const Shape& shape, int axis, const Place& place) {
+    for (std::int64_t e : shape)
+        if (e < 1) throw UsageError(place, fmt::format("a tile of extents {}: extents are at least 1", text_of(shape)));
+    return Recorder::active(place).make(i64, shape, place, ir::Coordinate{axis});
+}
+
+std::int64_t extent_of(Ref value, int axis) {
+    if (axis < 0 || axis >= value->shape.rank())
+        throw UsageError(value->place, fmt::format("extent({}) of a tile {}: no such axis", axis, text_of(value->shape)));
+    return value->shape[axis];
+}
+
+}  // namespace tessera::detail

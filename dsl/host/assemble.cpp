@@ -1,0 +1,172 @@
+#include "dsl/host/assemble.hpp"
+
+#include <fmt/format.h>
+
+#include "dsl/base/error.hpp"
+#include "dsl/host/expressions.hpp"
+#include "dsl/host/words.hpp"
+
+namespace tessera::host {
+
+namespace {
+
+class Assembler {
+public:
+    Assembler(const ir::Program& program, Code& code)
+        : program_(program), code_(code), words_(program, numbering_), values_(program, numbering_, words_, code) {}
+
+    void body(const ir::Body& statements) {
+        for (const ir::Statement& s : statements) {
+            values_.new_statement();
+            std::visit([&](const auto& op) { statement(s, op); }, s.op);
+        }
+    }
+
+    const Numbering& numbering() const { return numbering_; }
+
+private:
+    void statement(const ir::Statement&, const ir::Comment&) {}
+    void statement(const ir::Statement&, const ir::Declare& op) { words_.declare(op.array); }
+    void statement(const ir::Statement&, const ir::Let& op) { values_.bind_local(op.local, values_(op.value)); }
+    void statement(const ir::Statement&, const ir::Barrier&) {
+        numbering_.emit({Kind::barrier, true, nullptr, 0, {}, {}});
+    }
+
+    void statement(const ir::Statement&, const ir::Set& op) {
+        const auto pack = static_cast<std::size_t>(array(op.array).pack);
+        const std::size_t first = values_.known_index(op.index) * pack;
+        const Lanes value = values_(op.value);
+        for (std::size_t i = 0; i < pack; ++i) words_.set(op.array, first + i, value[static_cast<int>(i)]);
+    }
+
+    void statement(const ir::Statement& s, const ir::For& op) { op.unrolled ? unrolled(op) : serial(s, op); }
+
+    void unrolled(const ir::For& op) {
+        const auto known = [&](ir::Ref ref) { return static_cast<std::int32_t>(values_.known_index(ref)); };
+        const std::int32_t begin = known(op.begin), end = known(op.end), step = known(op.step);
+        require_internal(step > 0, "the step of a loop must be positive");
+        for (std::int64_t i = begin; i < end; i += step) {
+            values_.set_counter(op.loop, numbering_.constant(static_cast<std::uint32_t>(i), false));
+            body(op.body);
+        }
+        values_.set_counter(op.loop, -1);
+    }
+
+    int uniform_bound(const ir::Statement& s, ir::Ref ref) {
+        const int value = values_.integer(ref);
+        if (!numbering_.at(value).uniform)
+            throw InternalError(fmt::format("the bounds of the loop at {}:{} differ among the threads of a block",
+                                            s.place.file, s.place.line));
+        return value;
+    }
+
+    void serial(const ir::Statement& s, const ir::For& op) {
+        const int begin = uniform_bound(s, op.begin), end = uniform_bound(s, op.end), step = uniform_bound(s, op.step);
+        const std::vector<Words::Carried> carried = words_.enter_loop(op.body);
+        numbering_.open_loop();
+        const int counter = numbering_.fresh(true, true);
+        values_.set_counter(op.loop, counter);
+        body(op.body);
+        words_.end_of_turn(carried);
+        numbering_.close_loop({Kind::loop_enter, true, nullptr, 0, {counter}, {begin, end}},
+                              {Kind::loop_next, true, nullptr, 0, {counter}, {counter, step, end}},
+                              registers_of(carried));
+        words_.leave_loop(op.body, carried);
+        values_.set_counter(op.loop, -1);
+    }
+
+    void statement(const ir::Statement& s, const ir::LoadVector& op) {
+        const ir::RegisterArray& into = array(op.array);
+        const std::size_t first = values_.known_index(op.index) * static_cast<std::size_t>(into.pack);
+        Draft draft{Kind::load, false, nullptr, 0, {}, {}};
+        const bool predicated = add_address(op.access, draft);
+        if (predicated) {
+            require_internal(op.fill != nullptr, "a load under a predicate needs a fill value");
+            draft.ins.push_back(numbering_.per_thread(values_.scalar(op.fill)));
+        }
+        add_coordinates(op.access, draft);
+        for (int l = 0; l < op.access.lanes; ++l) {
+            draft.outs.push_back(numbering_.fresh(is_wide(into.type), false));
+            words_.set(op.array, first + static_cast<std::size_t>(l), draft.outs.back());
+        }
+        emit_access(s, op.access, predicated, draft);
+    }
+
+    void statement(const ir::Statement& s, const ir::StoreVector& op) {
+        Draft draft{Kind::store, false, nullptr, 0, {}, {}};
+        const bool predicated = add_address(op.access, draft);
+        add_coordinates(op.access, draft);
+        int lanes = 0;
+        for (ir::Ref word : op.words) {
+            const Lanes elements = values_(word);
+            for (int i = 0; i < word->lanes(); ++i, ++lanes) draft.ins.push_back(numbering_.per_thread(elements[i]));
+        }
+        require_internal(lanes == op.access.lanes, "a store's words hold another number of elements than its access");
+        emit_access(s, op.access, predicated, draft);
+    }
+
+    template <class Recorded>
+    void statement(const ir::Statement& s, const Recorded&) {
+        throw InternalError(fmt::format("the host executor was given a program that is not lowered ({}:{})",
+                                        s.place.file, s.place.line));
+    }
+
+    const ir::RegisterArray& array(int index) const { return program_.arrays.at(static_cast<std::size_t>(index)); }
+
+    bool add_address(const ir::Access& access, Draft& draft) {
+        draft.ins.push_back(numbering_.per_thread(values_.integer(access.offset)));
+        if (access.predicate == nullptr) return false;
+        const int predicate = values_.scalar(access.predicate);
+        if (numbering_.at(predicate).constant == 1u) return false;
+        draft.ins.push_back(numbering_.per_thread(predicate));
+        return true;
+    }
+
+    void add_coordinates(const ir::Access& access, Draft& draft) {
+        if (!code_.checked) return;
+        for (ir::Ref c : access.coordinates) draft.ins.push_back(numbering_.per_thread(values_.integer(c)));
+    }
+
+    void emit_access(const ir::Statement& s, const ir::Access& access, bool predicated, Draft& draft) {
+        const bool store = draft.kind == Kind::store;
+        const auto memory = static_cast<std::size_t>(access.memory);
+        const bool global = access.space == ir::Space::global;
+        const Element type = global ? program_.tensors.at(memory).type : program_.shared.at(memory).type;
+        const int bytes = bits_of(type) / 8;
+        const AccessFunction move = bits_of(type) % 8 != 0 ? nullptr
+                                    : store                ? store_function(bytes, access.lanes)
+                                                           : load_function(bytes, access.lanes);
+        if (move == nullptr)
+            throw InternalError(fmt::format("the host executor cannot move {} elements of {} at once ({}:{})",
+                                            access.lanes, name_of(type), s.place.file, s.place.line));
+        const int coordinates = code_.checked ? static_cast<int>(access.coordinates.size()) : 0;
+        draft.info = static_cast<std::uint32_t>(code_.accesses.size());
+        code_.accesses.push_back({s.place, access.space, access.memory, access.axis, access.lanes, bytes, store,
+                                  predicated, move, coordinates});
+        numbering_.emit(std::move(draft));
+    }
+
+    const ir::Program& program_;
+    Code& code_;
+    Numbering numbering_;
+    Words words_;
+    Expressions values_;
+};
+
+}  // namespace
+
+Code assemble(const ir::Program& lowered, bool checked) {
+    require_internal(lowered.stage == ir::Stage::lowered, "the host executor runs lowered programs only");
+    for (const ir::SharedTile& tile : lowered.shared)
+        require_internal(tile.byte_offset >= 0 &&
+                             tile.byte_offset + tile.shape.count() * bits_of(tile.type) / 8 <= lowered.shared_bytes,
+                         "a shared tile has no place in the block's shared memory");
+    Code code;
+    code.checked = checked;
+    Assembler assembler(lowered, code);
+    assembler.body(lowered.body);
+    allocate(assembler.numbering(), lowered.threads, code);
+    return code;
+}
+
+}  // namespace tessera::host

@@ -1,0 +1,215 @@
+#include "dsl/host/check.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "dsl/base/error.hpp"
+
+namespace tessera::host {
+
+struct AccessChecker::Where {
+    const AccessInfo& info;
+    const VectorAccess& access;
+    const std::int64_t* const* coordinates;
+    std::size_t lane_of_role;  // index into the registers
+    int thread;                // of the block
+
+    std::int64_t coordinate(int axis) const { return coordinates[axis][lane_of_role]; }
+    std::int64_t offset() const { return access.offset[lane_of_role]; }
+    int extent_of(int axis) const { return axis == info.axis ? info.lanes : 1; }
+    bool global() const { return info.space == ir::Space::global; }
+    std::size_t memory() const { return static_cast<std::size_t>(info.memory); }
+};
+
+namespace {
+
+std::size_t smallest_element(const ir::Program& program) {
+    int bits = 64;
+    for (const ir::SharedTile& tile : program.shared) bits = std::min(bits, bits_of(tile.type));
+    return static_cast<std::size_t>(bits / 8);
+}
+
+std::int64_t swizzled(std::int64_t offset, const ir::Swizzle& s) {
+    if (s.bits == 0) return offset;
+    const std::int64_t mask = (std::int64_t{1} << s.bits) - 1;
+    return offset ^ ((((offset >> s.base) >> s.shift) & mask) << s.base);
+}
+
+template <class Numbers>
+std::string list(const Numbers& numbers) {
+    std::string text = "[";
+    for (std::int64_t n : numbers) {
+        if (text.size() > 1) text += ", ";
+        text += std::to_string(n);
+    }
+    text += ']';
+    return text;
+}
+
+std::string place_text(const Place& place) { return fmt::format("{}:{}", place.file, place.line); }
+
+}  // namespace
+
+AccessChecker::AccessChecker(const Launch& launch, const Code& code) : launch_(launch), code_(code) {
+    const ir::Program& p = launch.program;
+    if (!p.shared.empty()) history_.emplace(static_cast<std::size_t>(p.shared_bytes), smallest_element(p), p.threads);
+}
+
+void AccessChecker::begin_block(std::int64_t block) {
+    block_ = block;
+    if (history_) history_->begin_block();
+}
+
+void AccessChecker::barrier(int first_thread, int threads) {
+    if (history_) history_->barrier(first_thread, threads);
+}
+
+void AccessChecker::check(const AccessInfo& info, const VectorAccess& access, const std::int64_t* const* coordinates,
+                          int first_thread) {
+    for (std::size_t t = 0; t < access.threads; ++t) {
+        if (access.predicate != nullptr && access.predicate[t] == 0) continue;
+        const Where at{info, access, coordinates, t, first_thread + static_cast<int>(t)};
+        check_bounds(at);
+        check_offset(at);
+        check_alignment(at);
+        if (!at.global()) check_order(at);
+    }
+}
+
+void AccessChecker::check_bounds(const Where& at) const {
+    bool inside = true;
+    for (int a = 0; a < at.info.coordinates; ++a) {
+        const std::int64_t extent = at.global() ? launch_.tensors[at.memory()].extents[static_cast<std::size_t>(a)]
+                                                : launch_.program.shared[at.memory()].shape[a];
+        const std::int64_t c = at.coordinate(a);
+        inside &= c >= 0 && c <= extent - at.extent_of(a);
+    }
+    if (inside) return;
+    const std::string extents =
+        at.global() ? list(launch_.tensors[at.memory()].extents) : list(launch_.program.shared[at.memory()].shape);
+    throw UsageError(
+        at.info.place,
+        fmt::format("kernel '{}': {} lies outside of its extents {} ({}); mask the access or clip its range",
+                    launch_.program.name, describe(at), extents, describe_thread(at)));
+}
+
+std::int64_t AccessChecker::expected_offset(const Where& at, int lane) const {
+    const auto coordinate = [&](int a) { return at.coordinate(a) + (a == at.info.axis ? lane : 0); };
+    std::int64_t offset = 0;
+    if (at.global()) {
+        const auto& axes = launch_.program.tensors[at.memory()].axes;
+        const auto& strides = launch_.tensors[at.memory()].strides;
+        for (int a = 0; a < at.info.coordinates; ++a) {
+            const ir::Axis& axis = axes[static_cast<std::size_t>(a)];
+            const std::int64_t c = coordinate(a);
+            const std::int64_t stride = strides[static_cast<std::size_t>(a)];
+            offset += axis.inner == 1 ? c * stride : c / axis.inner * stride + c % axis.inner * axis.inner_stride;
+        }
+        return offset;
+    }
+    const ir::SharedTile& tile = launch_.program.shared[at.memory()];
+    for (int a = 0; a < at.info.coordinates; ++a) offset = offset * tile.shape[a] + coordinate(a);
+    return swizzled(offset, tile.swizzle);
+}
+
+/// Whether each next lane lies one element further by the axis alone, so that the first lane speaks for all.
+bool AccessChecker::plain_lanes(const Where& at) const {
+    const auto axis = static_cast<std::size_t>(at.info.axis);
+    if (at.global())
+        return launch_.program.tensors[at.memory()].axes[axis].inner == 1 &&
+               launch_.tensors[at.memory()].strides[axis] == 1;
+    const ir::SharedTile& tile = launch_.program.shared[at.memory()];
+    return tile.swizzle.bits == 0 && at.info.axis == tile.shape.rank() - 1;
+}
+
+void AccessChecker::check_offset(const Where& at) const {
+    const int lanes = at.info.lanes == 1 || plain_lanes(at) ? 1 : at.info.lanes;
+    for (int lane = 0; lane < lanes; ++lane) {
+        const std::int64_t expected = expected_offset(at, lane);
+        if (expected == at.offset() + lane) continue;
+        throw InternalError(
+            fmt::format("{}: kernel '{}': {} goes to element offset {} where its coordinates (element {} of the "
+                        "vector) say {} ({})",
+                        place_text(at.info.place), launch_.program.name, describe(at), at.offset() + lane, lane,
+                        expected, describe_thread(at)));
+    }
+}
+
+void AccessChecker::check_alignment(const Where& at) const {
+    const std::int64_t bytes = std::int64_t{at.info.lanes} * at.info.element_bytes;
+    std::int64_t address = at.offset() * at.info.element_bytes;
+    if (at.global()) {
+        address += static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(at.access.base));
+    } else {
+        address += launch_.program.shared[at.memory()].byte_offset;
+    }
+    if (address % bytes == 0) return;
+    throw UsageError(at.info.place,
+                     fmt::format("kernel '{}': {} moves {} bytes at once from an address that is {} bytes past a "
+                                 "multiple of {} ({}); align the base and the strides, or use narrower vectors",
+                                 launch_.program.name, describe(at), bytes, (address % bytes + bytes) % bytes, bytes,
+                                 describe_thread(at)));
+}
+
+void AccessChecker::check_order(const Where& at) {
+    using Verdict = SharedHistory::Verdict;
+    const auto size = static_cast<std::size_t>(at.info.element_bytes);
+    const auto byte = static_cast<std::size_t>(launch_.program.shared[at.memory()].byte_offset) +
+                      static_cast<std::size_t>(at.offset()) * size;
+    const auto bytes = static_cast<std::size_t>(at.info.lanes) * size;
+    const auto index = static_cast<std::size_t>(&at.info - code_.accesses.data());
+    const auto found =
+        at.info.store ? history_->write(byte, bytes, at.thread, index) : history_->read(byte, bytes, at.thread, index);
+    if (found.verdict == Verdict::fine) return;
+    if (found.verdict == Verdict::unwritten)
+        throw UsageError(at.info.place,
+                         fmt::format("kernel '{}': {} reads shared memory that nothing has written in this block ({}); "
+                                     "store to all of the tile before it is read",
+                                     launch_.program.name, describe(at), describe_thread(at)));
+    const AccessInfo& other = code_.accesses[found.other.access];
+    throw UsageError(
+        at.info.place,
+        fmt::format(
+            "kernel '{}': race on shared memory: {} by thread {} is not ordered after the {} of '{}' by thread {} "
+            "at {} ({}); put a barrier between the two",
+            launch_.program.name, describe(at), at.thread, found.verdict == Verdict::after_write ? "store" : "load",
+            launch_.program.shared[static_cast<std::size_t>(other.memory)].name, found.other.thread,
+            place_text(other.place), describe_block()));
+}
+
+void AccessChecker::undefined_word(const UndefinedRead& read) const {
+    throw UsageError(read.place,
+                     fmt::format("kernel '{}': word {} of the register array '{}' is read before anything has been "
+                                 "written to it ({}); give the value a start",
+                                 launch_.program.name, read.word, read.array, describe_block()));
+}
+
+/// "the load from x[3, 8…15]"
+std::string AccessChecker::describe(const Where& at) const {
+    std::string text = at.info.store ? "the store to " : "the load from ";
+    text += at.global() ? launch_.program.tensors[at.memory()].name : launch_.program.shared[at.memory()].name;
+    text += '[';
+    for (int a = 0; a < at.info.coordinates; ++a) {
+        if (a > 0) text += ", ";
+        text += std::to_string(at.coordinate(a));
+        if (at.extent_of(a) > 1) text += "…" + std::to_string(at.coordinate(a) + at.extent_of(a) - 1);
+    }
+    return text + ']';
+}
+
+std::string AccessChecker::describe_thread(const Where& at) const {
+    return fmt::format("{}, thread {}", describe_block(), at.thread);
+}
+
+/// "block [1, 3] of [4, 8]"
+std::string AccessChecker::describe_block() const {
+    std::vector<std::int64_t> index(launch_.grid.size());
+    std::int64_t rest = block_;
+    for (std::size_t a = index.size(); a-- > 0;) {
+        index[a] = rest % launch_.grid[a];
+        rest /= launch_.grid[a];
+    }
+    return fmt::format("block {} of {}", list(index), list(launch_.grid));
+}
+
+}  // namespace tessera::host

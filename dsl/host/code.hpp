@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dsl/host/lane_ops.hpp"
+#include "dsl/host/vector_access.hpp"
+#include "dsl/ir/program.hpp"
+
+// What the assembler makes and the machine runs: a flat list of instructions over registers. A lane register holds one
+// value a thread, a uniform register one value for the block; both lie in one file that each worker owns.
+
+namespace tessera::host {
+
+/// A register after allocation. A thread's value lies at offset + thread · step; step 0: the same for all.
+struct Operand {
+    std::uint32_t offset = 0;  // bytes from the start of the register file
+    std::uint32_t step = 0;    // bytes: 4 or 8 for a lane register, 0 for a uniform one
+};
+
+enum class Kind : std::uint8_t {
+    lanes,       // out[0] = fn(in…) for every thread (once for a uniform result)
+    load,        // outs = the lanes of accesses[info]
+    store,       // the lanes of accesses[info] = the last ins
+    barrier,     // every thread of the block
+    loop_enter,  // out[0] = begin, past the loop unless begin < end
+    loop_next,   // out[0] += step, back to the body while below end
+    defined,     // in[0]: whether the word that undefined_reads[info] names has been written
+    finish,
+};
+
+struct Instruction {
+    Kind kind;
+    bool uniform = false;   // a `lanes` instruction with a uniform result
+    std::uint8_t outs = 0;  // operands: first the outs, then the ins
+    std::uint8_t ins = 0;
+    std::uint32_t operands = 0;  // index of the first one in Code::operands
+    std::uint32_t info = 0;      // index into the table of the kind; of a loop: where to jump
+    LaneFunction fn = nullptr;
+};
+
+/// A load or store. Its ins, in order: offset (i64), predicate and fill if it has them, the coordinates (i64, only when
+/// checked), and the elements of a store.
+struct AccessInfo {
+    Place place;
+    ir::Space space;
+    int memory;  // index into Program::tensors or Program::shared
+    int axis;    // along which the lanes run
+    int lanes;
+    int element_bytes;
+    bool store;
+    bool predicated;
+    AccessFunction move;
+    int coordinates;  // 0 when unchecked
+};
+
+struct UndefinedRead {
+    Place place;
+    std::string array;
+    int word;
+};
+
+struct Code {
+    bool checked = false;
+    std::vector<Instruction> instructions;  // what needs no block index, finish, the block's code, finish
+    std::uint32_t block_entry = 0;          // index of the block's first instruction
+    std::vector<Operand> operands;
+    std::vector<AccessInfo> accesses;
+    std::vector<UndefinedRead> undefined_reads;
+    std::size_t file_bytes = 0;
+
+    struct Initial {  // what a worker writes into its file before it starts
+        Operand at;
+        bool wide;
+        std::uint64_t bits;
+    };
+    struct Scalar {
+        Operand at;
+        bool wide;
+        int index;  // of Program::scalars
+    };
+    std::vector<Initial> constants;
+    std::vector<Scalar> scalars;
+    Operand thread_index, block_index;
+    bool has_thread_index = false, has_block_index = false;
+};
+
+}  // namespace tessera::host

@@ -1,0 +1,94 @@
+#include "dsl/host/executor.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "dsl/base/error.hpp"
+#include "dsl/host/assemble.hpp"
+#include "dsl/host/launch.hpp"
+#include "dsl/host/machine.hpp"
+
+namespace tessera::host {
+
+namespace {
+
+/// Hands out blocks in ascending order and keeps the error of the lowest block that failed, whatever the workers'
+/// timing: every lower block has been handed out before and runs to its end.
+class Blocks {
+public:
+    explicit Blocks(std::int64_t count) : end_(count) {}
+
+    void work(const Launch& launch, const Code& code) {
+        std::int64_t block = -1;
+        try {
+            Machine machine(launch, code);
+            while ((block = next_.fetch_add(1)) < end_) machine.run_block(block);
+        } catch (...) {
+            const std::lock_guard lock(mutex_);
+            if (block >= end_) return;
+            end_ = block;
+            error_ = std::current_exception();
+        }
+    }
+
+    void rethrow() const {
+        if (error_) std::rethrow_exception(error_);
+    }
+
+private:
+    std::atomic<std::int64_t> next_{0};
+    std::atomic<std::int64_t> end_;  // the lowest block that failed, or their number
+    std::mutex mutex_;
+    std::exception_ptr error_;
+};
+
+}  // namespace
+
+struct Executable::Impl {
+    std::shared_ptr<const ir::Program> program;
+    struct Assembled {
+        std::once_flag once;
+        Code code;
+    };
+    mutable Assembled plain, checked;
+
+    const Code& code(bool check) const {
+        Assembled& a = check ? checked : plain;
+        std::call_once(a.once, [&] { a.code = assemble(*program, check); });
+        return a.code;
+    }
+};
+
+Executable::Executable(std::shared_ptr<const ir::Program> lowered) : impl_(std::make_unique<Impl>()) {
+    require_internal(lowered != nullptr, "an executable needs a program");
+    impl_->program = std::move(lowered);
+}
+Executable::~Executable() = default;
+Executable::Executable(Executable&&) noexcept = default;
+Executable& Executable::operator=(Executable&&) noexcept = default;
+
+void Executable::run(const Arguments& arguments, const Settings& settings) const {
+    const Launch launch(*impl_->program, arguments);
+    if (launch.blocks == 0) return;
+    const Code& code = impl_->code(settings.check);
+    const int wanted = settings.workers > 0 ? settings.workers : static_cast<int>(std::thread::hardware_concurrency());
+    const auto workers = std::clamp<std::int64_t>(wanted, 1, launch.blocks);
+    Blocks blocks(launch.blocks);
+    {
+        std::vector<std::jthread> helpers;
+        try {
+            for (std::int64_t w = 1; w < workers; ++w) helpers.emplace_back([&] { blocks.work(launch, code); });
+        } catch (const std::system_error&) {
+            // The system gives no more threads: those that there are share the blocks.
+        }
+        blocks.work(launch, code);
+    }
+    blocks.rethrow();
+}
+
+}  // namespace tessera::host

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tessera::host {
+
+/// Who last touched each piece of a block's shared memory, and which of these accesses a barrier has put in order.
+///
+/// Vector clocks with a component for each warp: an earlier access of another thread is ordered before the present one
+/// if the present warp has learned, at a barrier, that the other warp's epoch is over. Threads of one warp are ordered
+/// by barriers only, too. Of the readers since the last write the latest two distinct threads are kept: as long as
+/// every barrier takes in the whole block, one of them conflicts with a later writer if any reader does.
+class SharedHistory {
+public:
+    /// `piece`: bytes that one record stands for; divides the size of every element.
+    SharedHistory(std::size_t bytes, std::size_t piece, int threads);
+
+    void begin_block();
+    /// The warps of these threads meet.
+    void barrier(int first_thread, int threads);
+
+    struct Touch {
+        std::uint32_t epoch = 0;
+        std::uint16_t thread = 0;
+        std::uint16_t access = 0;  // index into Code::accesses
+    };
+    enum class Verdict : std::uint8_t { fine, unwritten, after_write, after_read };
+    struct Finding {
+        Verdict verdict = Verdict::fine;
+        std::size_t byte = 0;  // first piece in conflict
+        Touch other;
+    };
+    Finding read(std::size_t byte, std::size_t bytes, int thread, std::size_t access);
+    Finding write(std::size_t byte, std::size_t bytes, int thread, std::size_t access);
+
+private:
+    struct Piece {
+        Touch writer, reader, earlier_reader;
+    };
+    bool happened(const Touch& t) const { return t.epoch >= block_start_; }
+    bool ordered(const Touch& t, int thread) const;
+    Touch now(int thread, std::size_t access) const;
+    void note_reader(Piece& piece, const Touch& touch) const;
+    std::uint32_t& known(std::size_t warp, std::size_t other) { return known_[warp * epochs_.size() + other]; }
+
+    std::size_t piece_;
+    std::vector<Piece> pieces_;
+    std::vector<std::uint32_t> epochs_;  // by warp
+    std::vector<std::uint32_t> known_;   // [warp][other]: the other's first epoch that is not known to be over
+    std::uint32_t block_start_ = 1;
+};
+
+}  // namespace tessera::host

@@ -1,0 +1,73 @@
+#include <cstdint>
+#include <cstring>
+
+#include "dsl/host/lane_ops.hpp"
+
+namespace tessera::host {
+
+namespace {
+
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+
+template <class Code>
+void select_loop(void* out, const void* const* in, std::size_t n) {
+    const auto* condition = static_cast<const u32*>(in[0]);
+    const auto* a = static_cast<const Code*>(in[1]);
+    const auto* b = static_cast<const Code*>(in[2]);
+    auto* __restrict to = static_cast<Code*>(out);
+    for (std::size_t i = 0; i < n; ++i) to[i] = condition[i] != 0 ? a[i] : b[i];
+}
+
+template <class Code>
+void copy_all(void* out, const void* const* in, std::size_t n) {
+    std::memcpy(out, in[0], n * sizeof(Code));
+}
+
+template <class Code>
+void broadcast_loop(void* out, const void* const* in, std::size_t n) {
+    const Code value = *static_cast<const Code*>(in[0]);
+    auto* __restrict to = static_cast<Code*>(out);
+    for (std::size_t i = 0; i < n; ++i) to[i] = value;
+}
+
+template <class Code>
+void shuffle_loop(void* out, const void* const* in, std::size_t n) {
+    const auto* from = static_cast<const Code*>(in[0]);
+    const std::size_t mask = *static_cast<const u32*>(in[1]) & 31;
+    auto* __restrict to = static_cast<Code*>(out);
+    for (std::size_t i = 0; i < n; ++i) to[i] = from[(i ^ mask) < n ? i ^ mask : i];
+}
+
+template <class Word, u32 Mask>
+void extract_loop(void* out, const void* const* in, std::size_t n) {
+    const auto* word = static_cast<const Word*>(in[0]);
+    const u32 amount = *static_cast<const u32*>(in[1]);
+    auto* __restrict to = static_cast<u32*>(out);
+    for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<u32>(word[i] >> amount) & Mask;
+}
+
+template <class Word>
+void insert_loop(void* out, const void* const* in, std::size_t n) {
+    const auto* word = static_cast<const Word*>(in[0]);
+    const auto* value = static_cast<const u32*>(in[1]);
+    const u32 amount = *static_cast<const u32*>(in[2]);
+    auto* __restrict to = static_cast<Word*>(out);
+    for (std::size_t i = 0; i < n; ++i) to[i] = word[i] | (Word{value[i]} << amount);
+}
+
+}  // namespace
+
+LaneFunction select_function(bool wide) { return wide ? &select_loop<u64> : &select_loop<u32>; }
+LaneFunction copy_function(bool wide) { return wide ? &copy_all<u64> : &copy_all<u32>; }
+LaneFunction broadcast_function(bool wide) { return wide ? &broadcast_loop<u64> : &broadcast_loop<u32>; }
+LaneFunction shuffle_function(bool wide) { return wide ? &shuffle_loop<u64> : &shuffle_loop<u32>; }
+LaneFunction insert_function(bool wide_word) { return wide_word ? &insert_loop<u64> : &insert_loop<u32>; }
+
+LaneFunction extract_function(bool wide_word, int bits) {
+    if (bits == 8) return wide_word ? &extract_loop<u64, 0xFF> : &extract_loop<u32, 0xFF>;
+    if (bits == 16) return wide_word ? &extract_loop<u64, 0xFFFF> : &extract_loop<u32, 0xFFFF>;
+    return wide_word ? &extract_loop<u64, 0xFFFFFFFF> : &extract_loop<u32, 0xFFFFFFFF>;
+}
+
+}  // namespace tessera::host

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+
+#include "dsl/base/element.hpp"
+#include "dsl/ir/ops.hpp"
+
+// The elementwise operations as tight loops. A register holds an element as its code, zero-extended to 32 bits (64 for
+// 64-bit elements); booleans are 0 or 1. Small floats compute in f32 and round once; f32 results that are NaN get the
+// device's bits.
+
+namespace tessera::host {
+
+/// out[i] = f(in[0][i], in[1][i], …) for i < n. `out` overlaps no input.
+using LaneFunction = void (*)(void* out, const void* const* in, std::size_t n);
+
+/// Each returns null where the operation has no meaning for the element.
+LaneFunction unary_function(ir::UnaryOp op, Element type);
+LaneFunction binary_function(ir::BinaryOp op, Element operand_type);
+LaneFunction cast_function(Element from, Element to);
+
+/// in: condition (boolean), then the two choices.
+LaneFunction select_function(bool wide);
+/// in: one register of the same kind.
+LaneFunction copy_function(bool wide);
+/// in: a uniform register, whose value all threads get.
+LaneFunction broadcast_function(bool wide);
+/// in: a lane register and a uniform u32, the mask. Warps are runs of 32 threads; a partner past the end is oneself.
+LaneFunction shuffle_function(bool wide);
+/// in: a word and a uniform u32. out = (word >> amount) & the low `bits` bits (8, 16 or 32), as a 32-bit register.
+LaneFunction extract_function(bool wide_word, int bits);
+/// in: a word, a 32-bit register and a uniform u32. out = word | (value << amount).
+LaneFunction insert_function(bool wide_word);
+
+/// Whether a register of this element holds 64 bits.
+constexpr bool is_wide(Element e) { return bits_of(e) == 64; }
+
+}  // namespace tessera::host

@@ -1,0 +1,110 @@
+#include "dsl/host/machine.hpp"
+
+#include <array>
+#include <cstring>
+
+#include "dsl/base/error.hpp"
+
+namespace tessera::host {
+
+Machine::Machine(const Launch& launch, const Code& code)
+    : launch_(launch),
+      code_(code),
+      file_(code.file_bytes / sizeof(Line) + 1),
+      shared_(static_cast<std::size_t>(launch.program.shared_bytes) / sizeof(Line) + 1) {
+    const auto threads = static_cast<std::uint32_t>(launch.program.threads);
+    const auto put = [&](Operand o, std::uint64_t bits) { std::memcpy(file() + o.offset, &bits, sizeof bits); };
+    for (const Code::Initial& c : code.constants) put(c.at, c.bits);
+    for (const Code::Scalar& s : code.scalars) put(s.at, launch.arguments.scalars[static_cast<std::size_t>(s.index)]);
+    if (code.has_thread_index)
+        for (std::uint32_t t = 0; t < threads; ++t) std::memcpy(file() + code.thread_index.offset + t * 4, &t, 4);
+    if (code.checked) checker_.emplace(launch, code);
+    Cursor before_blocks{0, 0, threads};
+    run(before_blocks);
+}
+
+void Machine::run_block(std::int64_t block) {
+    if (code_.has_block_index) counter(code_.block_index) = block;
+    if (checker_) checker_->begin_block(block);
+    roles_.assign(1, {code_.block_entry, 0, static_cast<std::uint32_t>(launch_.program.threads)});
+    for (;;) {
+        std::size_t finished = 0;
+        for (Cursor& role : roles_) {
+            if (role.stop == Stop::none) run(role);
+            finished += role.stop == Stop::finished;
+        }
+        if (finished == roles_.size()) return;
+        require_internal(finished == 0, "a barrier waits for threads that have finished");
+        meet_at_barrier();
+    }
+}
+
+void Machine::meet_at_barrier() {
+    if (checker_) checker_->barrier(0, launch_.program.threads);
+    for (Cursor& role : roles_) role.stop = Stop::none;
+}
+
+void Machine::run(Cursor& cursor) {
+    std::array<const void*, 3> ins{};
+    for (;;) {
+        const Instruction& i = code_.instructions[cursor.next++];
+        const Operand* operands = code_.operands.data() + i.operands;
+        switch (i.kind) {
+            case Kind::lanes:
+                for (std::size_t k = 0; k < i.ins; ++k) ins[k] = at(operands[k + 1], cursor);
+                i.fn(at(operands[0], cursor), ins.data(), i.uniform ? 1 : cursor.threads);
+                break;
+            case Kind::load:
+            case Kind::store: access(i, cursor); break;
+            case Kind::barrier: cursor.stop = Stop::barrier; return;
+            case Kind::loop_enter:
+                if (!enter_loop(operands)) cursor.next = i.info;
+                break;
+            case Kind::loop_next:
+                if (next_turn(operands)) cursor.next = i.info;
+                break;
+            case Kind::defined:
+                if (*static_cast<const std::uint32_t*>(at(operands[0], cursor)) == 0)
+                    checker_->undefined_word(code_.undefined_reads[i.info]);
+                break;
+            case Kind::finish: cursor.stop = Stop::finished; return;
+        }
+    }
+}
+
+bool Machine::enter_loop(const Operand* operands) {
+    counter(operands[0]) = counter(operands[1]);
+    return counter(operands[0]) < counter(operands[2]);
+}
+
+bool Machine::next_turn(const Operand* operands) {
+    counter(operands[0]) += counter(operands[2]);
+    return counter(operands[0]) < counter(operands[3]);
+}
+
+void Machine::access(const Instruction& i, const Cursor& cursor) {
+    const AccessInfo& info = code_.accesses[i.info];
+    const Operand* in = code_.operands.data() + i.operands + i.outs;
+    const auto memory = static_cast<std::size_t>(info.memory);
+    VectorAccess a{};
+    a.base = info.space == ir::Space::global ? static_cast<std::byte*>(launch_.arguments.tensors[memory])
+                                             : shared_.front().bytes + launch_.program.shared[memory].byte_offset;
+    a.offset = static_cast<const std::int64_t*>(at(*in++, cursor));
+    if (info.predicated) a.predicate = static_cast<const std::uint32_t*>(at(*in++, cursor));
+    if (info.predicated && !info.store) a.fill = at(*in++, cursor);
+    a.count = info.lanes;
+    a.threads = cursor.threads;
+    if (checker_) {
+        std::array<const std::int64_t*, Shape::max_rank> coordinates{};
+        for (std::size_t c = 0; c < static_cast<std::size_t>(info.coordinates); ++c)
+            coordinates[c] = static_cast<const std::int64_t*>(at(*in++, cursor));
+        checker_->check(info, a, coordinates.data(), static_cast<int>(cursor.first));
+    }
+    const Operand* moved = info.store ? in : code_.operands.data() + i.operands;
+    std::array<void*, 32> lanes;
+    for (std::size_t l = 0; l < static_cast<std::size_t>(info.lanes); ++l) lanes[l] = at(moved[l], cursor);
+    a.lanes = lanes.data();
+    info.move(a);
+}
+
+}  // namespace tessera::host

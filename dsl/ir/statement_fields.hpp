@@ -1,0 +1,38 @@
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include "dsl/ir/statement.hpp"
+
+// The fields of each kind of statement, named once, as Node kinds name theirs: walking, rewriting, equality and effects
+// derive from these. A For names its body too.
+
+namespace tessera::ir {
+
+template <class S, class Kind>
+concept MaybeConst = std::same_as<std::remove_const_t<S>, Kind>;
+
+void fields_of(MaybeConst<Access> auto& s, auto&& f) {
+    f("space", s.space), f("memory", s.memory), f("coordinates", s.coordinates), f("axis", s.axis),
+        f("offset", s.offset);
+    f("predicate", s.predicate), f("lanes", s.lanes);
+}
+void fields_of(MaybeConst<For> auto& s, auto&& f) {
+    f("loop", s.loop), f("name", s.name), f("begin", s.begin), f("end", s.end), f("step", s.step);
+    f("unrolled", s.unrolled), f("body", s.body);
+}
+void fields_of(MaybeConst<Bind> auto& s, auto&& f) { f("value", s.value); }
+void fields_of(MaybeConst<Store> auto& s, auto&& f) { f("view", s.view), f("value", s.value); }
+void fields_of(MaybeConst<Assign> auto& s, auto&& f) { f("variable", s.variable), f("value", s.value); }
+void fields_of(MaybeConst<Comment> auto& s, auto&& f) { f("text", s.text); }
+void fields_of(MaybeConst<Declare> auto& s, auto&& f) { f("array", s.array); }
+void fields_of(MaybeConst<Let> auto& s, auto&& f) { f("local", s.local), f("value", s.value); }
+void fields_of(MaybeConst<Set> auto& s, auto&& f) { f("array", s.array), f("index", s.index), f("value", s.value); }
+void fields_of(MaybeConst<LoadVector> auto& s, auto&& f) {
+    f("access", s.access), f("array", s.array), f("index", s.index), f("fill", s.fill);
+}
+void fields_of(MaybeConst<StoreVector> auto& s, auto&& f) { f("access", s.access), f("words", s.words); }
+void fields_of(MaybeConst<Barrier> auto&, auto&&) {}
+
+}  // namespace tessera::ir

@@ -1,0 +1,240 @@
+#include "dsl/ir/verify.hpp"
+
+#include "dsl/base/error.hpp"
+#include "dsl/ir/uniform.hpp"
+#include "dsl/ir/verify_scopes.hpp"
+
+namespace tessera::ir {
+
+namespace {
+
+using detail::Diagnosis;
+using detail::Scopes;
+
+/// Element type, rank and known alignment of a tensor or shared tile.
+struct Memory {
+    Element type;
+    int rank;
+    std::int64_t align;
+    Role role;
+};
+
+class StatementVerifier {
+public:
+    StatementVerifier(const Program& program, Scopes& scopes) : program_(program), scopes_(scopes), at_{program} {}
+
+    void body(const Body& statements) {
+        for (const Statement& s : statements) {
+            at_.statement = &s;
+            std::visit(*this, s.op);
+        }
+    }
+
+    // ---- both stages
+
+    void operator()(const For& s) {
+        const Statement* here = at_.statement;
+        for (Ref bound : {s.begin, s.end, s.step}) {
+            scopes_.verify_expression(at_, bound);
+            require(bound->type == (s.unrolled ? i32 : i64) && bound->scalar(), "loop", bound,
+                    "bounds are i64 of rank 0 in a serial loop and i32 in an unrolled one");
+            require(!s.unrolled || bound->as<Constant>(), "loop", bound,
+                    "the bounds of an unrolled loop are constants");
+        }
+        const auto* step = s.step->as<Constant>();
+        const std::uint64_t sign = std::uint64_t{1} << (bits_of(s.step->type) - 1);
+        require(!step || (step->bits != 0 && (step->bits & sign) == 0), "loop", s.step, "a step is at least 1");
+        scopes_.open_loop(at_, s);
+        body(s.body);
+        scopes_.close_loop(s);
+        at_.statement = here;
+    }
+
+    // ---- recorded
+
+    void operator()(const Bind& s) {
+        in_stage(Stage::recorded);
+        scopes_.verify_bound_value(at_, s.value);
+        scopes_.bind(at_, s.value);
+    }
+    void operator()(const Store& s) {
+        in_stage(Stage::recorded);
+        const Shape tile = detail::verify_view(at_, s.view, nullptr);
+        for (const ViewAxis& axis : s.view.axes) scopes_.verify_expression(at_, axis.offset);
+        scopes_.verify_expression(at_, s.value);
+        const Memory m = memory(s.view.space, s.view.memory);
+        require(s.value->type == m.type, "operand-type", s.value, "what is stored has not the memory's type");
+        require(s.value->shape == tile, "operand-shape", s.value, "what is stored has not the extents of the view");
+        require(m.role != Role::input, "role", nullptr, "an input tensor is stored to");
+    }
+    void operator()(const Assign& s) {
+        in_stage(Stage::recorded);
+        scopes_.verify_expression(at_, s.value);
+        require(s.variable >= 0 && static_cast<std::size_t>(s.variable) < program_.variables.size(), "index-range",
+                nullptr, "the program has no such variable");
+        const Variable& v = program_.variables[s.variable];
+        require(s.value->type == v.type, "operand-type", s.value, "what is assigned has not the variable's type");
+        require(s.value->shape == v.shape, "operand-shape", s.value, "what is assigned has not the variable's extents");
+    }
+
+    // ---- lowered
+
+    void operator()(const Comment& s) {
+        in_stage(Stage::lowered);
+        require(s.text.find_first_of("\n\r\\") == std::string::npos, "comment", nullptr, "a comment stays on its line");
+    }
+    void operator()(const Declare& s) {
+        in_stage(Stage::lowered);
+        scopes_.declare(at_, s.array);
+    }
+    void operator()(const Let& s) {
+        in_stage(Stage::lowered);
+        scopes_.verify_expression(at_, s.value);
+        scopes_.let(at_, s);
+    }
+    void operator()(const Set& s) {
+        in_stage(Stage::lowered);
+        words(s.array, s.index, 1);
+        scopes_.verify_expression(at_, s.value);
+        const RegisterArray& array = program_.arrays[s.array];
+        require(s.value->type == array.type, "operand-type", s.value, "the word has not the type of its array");
+        require(s.value->lanes() == array.pack, "operand-shape", s.value, "the word has not the lanes of its array");
+    }
+    void operator()(const LoadVector& s) {
+        in_stage(Stage::lowered);
+        access(s.access);
+        const Memory m = memory(s.access.space, s.access.memory);
+        scopes_.require_declared(at_, s.array, nullptr);
+        const RegisterArray& array = program_.arrays[s.array];
+        require(array.type == m.type, "operand-type", nullptr, "the array has not the memory's type");
+        require(s.access.lanes % array.pack == 0, "lanes", nullptr,
+                "the lanes of the access do not fill words of the array");
+        words(s.array, s.index, s.access.lanes / array.pack);
+        require((s.fill != nullptr) == (s.access.predicate != nullptr), "fill", s.fill,
+                "there is a fill exactly if there is a predicate");
+        if (s.fill == nullptr) return;
+        scopes_.verify_expression(at_, s.fill);
+        require(s.fill->type == m.type && s.fill->scalar(), "fill", s.fill,
+                "the fill is a rank-0 value of the memory's type");
+    }
+    void operator()(const StoreVector& s) {
+        in_stage(Stage::lowered);
+        access(s.access);
+        const Memory m = memory(s.access.space, s.access.memory);
+        int lanes = 0;
+        for (Ref word : s.words) {
+            scopes_.verify_expression(at_, word);
+            require(word->type == m.type, "operand-type", word, "what is stored has not the memory's type");
+            lanes += word->lanes();
+        }
+        require(lanes == s.access.lanes, "lanes", nullptr, "the words have not the lanes of the access");
+        require(m.role != Role::input, "role", nullptr, "an input tensor is stored to");
+    }
+    void operator()(const Barrier&) { in_stage(Stage::lowered); }
+
+private:
+    void require(bool holds, const char* rule, Ref node, const char* why) const { at_.require(holds, rule, node, why); }
+    void in_stage(Stage stage) const {
+        require(program_.stage == stage, "stage", nullptr,
+                "this kind of statement does not belong to the program's stage");
+    }
+
+    Memory memory(Space space, int index) const {
+        const std::size_t count = space == Space::global ? program_.tensors.size() : program_.shared.size();
+        require(index >= 0 && static_cast<std::size_t>(index) < count, "index-range", nullptr,
+                "the program has no such memory");
+        if (space == Space::global) {
+            const TensorParam& t = program_.tensors[index];
+            return {t.type, static_cast<int>(t.axes.size()), t.align, t.role};
+        }
+        const SharedTile& t = program_.shared[index];
+        return {t.type, t.shape.rank(), t.byte_offset & -t.byte_offset, Role::inout};
+    }
+
+    void words(int array, Ref index, int count) {
+        scopes_.require_declared(at_, array, nullptr);
+        scopes_.verify_expression(at_, index);
+        scopes_.verify_register_index(at_, array, index, count);
+    }
+
+    void access(const Access& a) {
+        const Memory m = memory(a.space, a.memory);
+        require(static_cast<int>(a.coordinates.size()) == m.rank, "coordinates", nullptr,
+                "an access has a coordinate for each axis of its memory");
+        for (Ref c : a.coordinates) {
+            scopes_.verify_expression(at_, c);
+            require((c->type == i64 || c->type == i32) && c->scalar(), "coordinates", c,
+                    "coordinates are i64 or i32 of rank 0");
+        }
+        require(a.axis >= 0 && (a.axis < m.rank || (m.rank == 0 && a.lanes == 1)), "axis", nullptr,
+                "the memory has no such axis");
+        scopes_.verify_expression(at_, a.offset);
+        require(a.offset->type == (a.space == Space::global ? i64 : i32) && a.offset->scalar(), "offset-type", a.offset,
+                "an offset is i64 in global memory and i32 in shared memory, of rank 0");
+        if (a.predicate != nullptr) {
+            scopes_.verify_expression(at_, a.predicate);
+            require(a.predicate->type == boolean && a.predicate->scalar(), "predicate", a.predicate,
+                    "a predicate is boolean and of rank 0");
+        }
+        width(a, m);
+    }
+
+    void width(const Access& a, const Memory& m) const {
+        require(a.lanes >= 1 && (a.lanes & (a.lanes - 1)) == 0, "lanes", nullptr,
+                "the lanes of an access are a power of two");
+        const std::int64_t bits = std::int64_t{a.lanes} * bits_of(m.type);
+        const std::int64_t most = a.space == Space::global ? 256 : 128;
+        require(bits >= 8 && (bits & (bits - 1)) == 0 && bits <= most, "lanes", nullptr,
+                "an access moves 1, 2, 4, 8, 16 or, in global memory, 32 bytes");
+        const bool anywhere = a.space == Space::shared && m.align == 0;  // at byte 0
+        require(anywhere || m.align * 8 >= bits, "align", nullptr,
+                "the memory's base is not known to be a multiple of the access");
+    }
+
+    const Program& program_;
+    Scopes& scopes_;
+    Diagnosis at_;
+};
+
+/// Barriers and shuffles need every thread; they may stand at the top level and in loops whose turns are equal for all.
+class ControlVerifier {
+public:
+    explicit ControlVerifier(const Program& program) : uniformity_(program), at_{program} {}
+
+    void body(const Body& statements, bool control) {
+        for (const Statement& s : statements) {
+            at_.statement = &s;
+            const auto* loop = s.as<For>();
+            if (!control) {
+                at_.require(!s.as<Barrier>(), "uniform-control", nullptr,
+                            "a barrier stands in a loop whose bounds differ between threads");
+                for_each_ref(s, [&](Ref ref) { no_shuffle(ref); });
+            }
+            if (loop) body(loop->body, control && uniformity_.uniform_loop(loop->loop));
+        }
+    }
+
+private:
+    void no_shuffle(Ref root) {
+        NodeSet met;
+        for_each_node(root, met, [&](Ref n) {
+            at_.require(!n->as<Shuffle>(), "uniform-control", n,
+                        "a shuffle stands in a loop whose bounds differ between threads");
+        });
+    }
+
+    Uniformity uniformity_;
+    Diagnosis at_;
+};
+
+}  // namespace
+
+void verify(const Program& program) {
+    require_internal(program.arena != nullptr, "rule \"arena\": a program owns an arena");
+    Scopes scopes(program);
+    detail::verify_tables(program, scopes);
+    StatementVerifier(program, scopes).body(program.body);
+    if (program.stage == Stage::lowered) ControlVerifier(program).body(program.body, true);
+}
+
+}  // namespace tessera::ir

@@ -1,0 +1,274 @@
+#include <type_traits>
+
+#include "dsl/ir/diagnosis.hpp"
+#include "dsl/ir/walk.hpp"
+
+namespace tessera::ir::detail {
+
+namespace {
+
+/// One node under examination.
+struct NodeRules {
+    const Diagnosis& at;
+    const Node& n;
+
+    void require(bool holds, const char* rule, const char* why) const { at.require(holds, rule, &n, why); }
+    void index_below(int index, std::size_t count, const char* why) const {
+        require(index >= 0 && static_cast<std::size_t>(index) < count, "index-range", why);
+    }
+    void is(Element type, const char* why) const { require(n.type == type, "result-type", why); }
+    void is_scalar() const { require(n.scalar(), "result-shape", "this kind of node has rank 0"); }
+    void same_type(Ref a, const char* why = "the operand's type is not the node's") const {
+        require(a->type == n.type, "operand-type", why);
+    }
+    void same_shape(Ref a) const {
+        require(a->shape == n.shape, "operand-shape", "the operand's shape is not the node's");
+    }
+
+    // ---- both stages
+
+    void operator()(const Constant& op) const {
+        is_scalar();
+        const int width = n.type == boolean ? 1 : bits_of(n.type);
+        require(width == 64 || op.bits >> width == 0, "constant-bits",
+                "the constant has bits above the width of its type");
+    }
+    void operator()(const Parameter& op) const {
+        is_scalar();
+        index_below(op.index, at.program.scalars.size(), "the program has no such scalar");
+        is(at.program.scalars[op.index].type, "the parameter's type is not that of its scalar");
+    }
+    void operator()(const LoopIndex& op) const {
+        is_scalar();
+        index_below(op.loop, at.program.loops, "the program has no such loop");
+    }
+    void operator()(const Unary& op) const {
+        same_type(op.value);
+        same_shape(op.value);
+        const Element t = n.type;
+        const bool fits = op.op == UnaryOp::bit_not ? is_integer(t) || t == boolean
+                          : op.op == UnaryOp::rsqrt ? t == f32 || t == f64
+                                                    : has_arithmetic(t) || (is_float(t) && t != ue8m0);
+        require(fits, "operand-type", "the operation is not defined for this type");
+    }
+    void operator()(const Binary& op) const {
+        same_shape(op.a);
+        same_shape(op.b);
+        const Element t = op.a->type;
+        const bool shift = op.op == BinaryOp::shl || op.op == BinaryOp::shr;
+        require(shift ? is_integer(op.b->type) : t == op.b->type, "operand-type", "the operands' types do not meet");
+        require(fits(op.op, t), "operand-type", "the operation is not defined for this type");
+        is(op.op >= BinaryOp::eq ? boolean : t, "the result's type does not follow from the operands");
+        const auto* count = op.b->as<Constant>();
+        require(!shift || !count || count->bits < static_cast<std::uint64_t>(bits_of(t)), "shift-count",
+                "the shift is as wide as the type or wider");
+    }
+    void operator()(const Select& op) const {
+        require(op.condition->type == boolean, "operand-type", "the condition is not boolean");
+        same_shape(op.condition);
+        for (Ref side : {op.a, op.b}) same_type(side), same_shape(side);
+    }
+    void operator()(const Cast& op) const { same_shape(op.value); }
+    void operator()(const Bitcast& op) const {
+        const bool words = at.program.stage == Stage::lowered;
+        if (!words) same_shape(op.value);
+        require(bits_of(op.value->type) * (words ? op.value->lanes() : 1) == bits_of(n.type) * (words ? n.lanes() : 1),
+                "operand-type", "a bitcast keeps the width");
+    }
+
+    // ---- recorded
+
+    void operator()(const BlockIndex& op) const {
+        is_scalar();
+        is(i64, "a block index is i64");
+        index_below(op.axis, at.program.grid.size(), "the grid has no such axis");
+    }
+    void operator()(const Coordinate& op) const {
+        is(i64, "a coordinate is i64");
+        require(op.axis >= 0 && op.axis < n.shape.rank(), "axis", "the tile has no such axis");
+    }
+    void operator()(const Load& op) const;
+    void operator()(const Reduce& op) const {
+        same_type(op.value);
+        const Shape& from = op.value->shape;
+        require(op.axis >= 0 && op.axis < from.rank(), "axis", "the tile has no such axis");
+        Shape reduced = from;
+        reduced[op.axis] = 1;
+        require(n.shape == reduced, "result-shape", "the reduced axis has extent 1 and the others stay");
+        require(has_arithmetic(n.type) || (n.type == boolean && op.op != ReduceOp::sum), "operand-type",
+                "the reduction is not defined for this type");
+    }
+    void operator()(const Broadcast& op) const {
+        same_type(op.value);
+        const Shape& from = op.value->shape;
+        require(from.empty() || from.rank() == n.shape.rank(), "operand-shape",
+                "a broadcast keeps the rank, or starts from rank 0");
+        for (int i = 0; i < from.rank(); ++i)
+            require(from[i] == n.shape[i] || from[i] == 1, "operand-shape", "a broadcast grows extents of 1 only");
+    }
+    void operator()(const Reshape& op) const {
+        same_type(op.value);
+        require(op.value->shape.count() == n.shape.count(), "result-shape", "a reshape keeps the number of elements");
+    }
+    void operator()(const Permute& op) const {
+        same_type(op.value);
+        const Shape& from = op.value->shape;
+        const int rank = from.rank();
+        require(static_cast<int>(op.order.size()) == rank && n.shape.rank() == rank, "axis",
+                "the order names every axis once");
+        unsigned seen = 0;
+        for (int i = 0; i < rank; ++i) {
+            const int axis = op.order[i];
+            require(axis >= 0 && axis < rank && (seen >> axis & 1u) == 0, "axis", "the order names every axis once");
+            seen |= 1u << axis;
+            require(n.shape[i] == from[axis], "result-shape", "a permuted extent is not that of its axis");
+        }
+    }
+    void operator()(const Convert& op) const { same_type(op.value), same_shape(op.value); }
+    void operator()(const VariableRead& op) const {
+        index_below(op.variable, at.program.variables.size(), "the program has no such variable");
+        const Variable& v = at.program.variables[op.variable];
+        is(v.type, "the type is not the variable's");
+        require(n.shape == v.shape, "result-shape", "the shape is not the variable's");
+    }
+
+    // ---- lowered
+
+    void operator()(const ThreadIndex&) const { is_scalar(), is(i32, "a thread index is i32"); }
+    void operator()(const LinearBlock&) const { is_scalar(), is(i64, "the linear block index is i64"); }
+    void operator()(const Local& op) const {
+        index_below(op.local, at.program.locals.size(), "the program has no such local");
+    }
+    void operator()(const Register& op) const {
+        index_below(op.array, at.program.arrays.size(), "the program has no such register array");
+        const RegisterArray& array = at.program.arrays[op.array];
+        is(array.type, "the type is not the register array's");
+        require(n.lanes() == array.pack, "result-shape", "the lanes are not the register array's");
+    }
+    void operator()(const Lane& op) const {
+        is_scalar();
+        same_type(op.value);
+        require(op.value->shape.rank() == 1, "operand-shape", "a lane is taken of a packed word");
+        index_below(op.lane, static_cast<std::size_t>(op.value->shape[0]), "the word has no such lane");
+    }
+    void operator()(const Pack& op) const {
+        require(n.shape.rank() == 1 && n.lanes() == static_cast<int>(op.elements.size()), "result-shape",
+                "a packed word has a lane for each element");
+        for (Ref element : op.elements) {
+            same_type(element);
+            require(element->scalar(), "operand-shape", "a packed word is made of rank-0 values");
+        }
+    }
+    void operator()(const Shuffle& op) const {
+        same_type(op.value), same_shape(op.value);
+        require(op.mask >= 1 && op.mask <= 31, "index-range", "a shuffle's mask is from 1 to 31");
+    }
+
+private:
+    static bool fits(BinaryOp op, Element t) {
+        switch (op) {
+            case BinaryOp::mod:
+            case BinaryOp::shl:
+            case BinaryOp::shr: return is_integer(t);
+            case BinaryOp::bit_and:
+            case BinaryOp::bit_or:
+            case BinaryOp::bit_xor: return is_integer(t) || t == boolean;
+            case BinaryOp::eq:
+            case BinaryOp::ne: return has_arithmetic(t) || t == boolean;
+            default: return has_arithmetic(t);
+        }
+    }
+};
+
+template <class Kind>
+constexpr bool only_recorded =
+    std::is_same_v<Kind, BlockIndex> || std::is_same_v<Kind, Coordinate> || std::is_same_v<Kind, Load> ||
+    std::is_same_v<Kind, Reduce> || std::is_same_v<Kind, Broadcast> || std::is_same_v<Kind, Reshape> ||
+    std::is_same_v<Kind, Permute> || std::is_same_v<Kind, Convert> || std::is_same_v<Kind, VariableRead>;
+template <class Kind>
+constexpr bool only_lowered = std::is_same_v<Kind, ThreadIndex> || std::is_same_v<Kind, LinearBlock> ||
+                              std::is_same_v<Kind, Local> || std::is_same_v<Kind, Register> ||
+                              std::is_same_v<Kind, Lane> || std::is_same_v<Kind, Pack> || std::is_same_v<Kind, Shuffle>;
+
+bool fits_stage(const Node& n, Stage stage) {
+    return std::visit(
+        [&](const auto& op) {
+            using Kind = std::decay_t<decltype(op)>;
+            return stage == Stage::recorded ? !only_lowered<Kind> : !only_recorded<Kind>;
+        },
+        n.op);
+}
+
+/// for_each_operand passes null operands over; none is allowed.
+bool complete(const Node& n) {
+    bool all = true;
+    auto look = [&](const char*, const auto& field) {
+        using Field = std::decay_t<decltype(field)>;
+        if constexpr (std::is_same_v<Field, Ref>) all = all && field != nullptr;
+        if constexpr (std::is_same_v<Field, std::vector<Ref>>)
+            for (Ref ref : field) all = all && ref != nullptr;
+        if constexpr (std::is_same_v<Field, View>)
+            for (const ViewAxis& axis : field.axes) all = all && axis.offset != nullptr;
+    };
+    std::visit([&](const auto& op) { std::decay_t<decltype(op)>::fields(op, look); }, n.op);
+    return all;
+}
+
+void verify_extents(const Diagnosis& at, const Node& n) {
+    for (std::int64_t extent : n.shape) at.require(extent >= 1, "extent", &n, "an extent is below 1");
+    if (at.program.stage == Stage::recorded) return;
+    at.require(n.shape.rank() <= 1, "word-width", &n, "a thread holds scalars and packed words");
+    at.require(n.scalar() || n.shape[0] * bits_of(n.type) <= 32, "word-width", &n,
+               "a packed word is wider than 32 bits");
+}
+
+}  // namespace
+
+void NodeRules::operator()(const Load& op) const {
+    const Shape tile = verify_view(at, op.view, &n);
+    const Element type = op.view.space == Space::global ? at.program.tensors[op.view.memory].type
+                                                        : at.program.shared[op.view.memory].type;
+    is(type, "the type is not the memory's");
+    require(n.shape == tile, "result-shape", "the shape is not that of the view's axes");
+    require(op.fill->type == type && op.fill->scalar(), "fill", "the fill is a rank-0 value of the memory's type");
+    if (op.view.space == Space::global)
+        require(at.program.tensors[op.view.memory].role != Role::output, "role", "an output tensor is loaded from");
+    if (op.per_thread.empty()) return;
+    require(op.per_thread.rank() == n.shape.rank(), "per-thread", "there is a number for each axis");
+    for (int i = 0; i < n.shape.rank(); ++i)
+        require(op.per_thread[i] >= 1 && n.shape[i] % op.per_thread[i] == 0, "per-thread",
+                "the numbers divide the tile's extents");
+}
+
+Shape verify_view(const Diagnosis& at, const View& view, Ref node) {
+    const bool global = view.space == Space::global;
+    const std::size_t count = global ? at.program.tensors.size() : at.program.shared.size();
+    at.require(view.memory >= 0 && static_cast<std::size_t>(view.memory) < count, "index-range", node,
+               "the program has no such memory");
+    const int rank = global ? static_cast<int>(at.program.tensors[view.memory].axes.size())
+                            : at.program.shared[view.memory].shape.rank();
+    at.require(static_cast<int>(view.axes.size()) == rank, "view", node,
+               "a view has an axis for each axis of its memory");
+    Shape tile;
+    for (const ViewAxis& axis : view.axes) {
+        at.require(axis.extent >= 1 && (!axis.picked || axis.extent == 1), "view", node,
+                   "extents are at least 1, and 1 where an axis is picked");
+        at.require(axis.offset != nullptr, "operand-missing", node, "an offset is missing");
+        at.require(axis.offset->type == i64 && axis.offset->scalar(), "offset-type", node,
+                   "a view's offsets are i64 of rank 0");
+        if (!axis.picked) tile.push_back(axis.extent);
+    }
+    return tile;
+}
+
+void verify_node(const Diagnosis& at, const Node& n) {
+    at.require(fits_stage(n, at.program.stage), "stage", &n,
+               "this kind of node does not belong to the program's stage");
+    at.require(complete(n), "operand-missing", &n, "an operand is missing");
+    for_each_operand(
+        n, [&](Ref operand) { at.require(operand->id < n.id, "node-id", &n, "an operand is younger than its user"); });
+    verify_extents(at, n);
+    std::visit(NodeRules{at, n}, n.op);
+}
+
+}  // namespace tessera::ir::detail

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "dsl/ir/diagnosis.hpp"
+#include "dsl/ir/verify_scopes.hpp"
+
+// Rules of what stands before a program's body.
+
+namespace tessera::ir::detail {
+
+namespace {
+
+bool power_of_two(std::int64_t n) { return n >= 1 && (n & (n - 1)) == 0; }
+
+void verify_launch_number(const Diagnosis& at, Scopes& scopes, Ref node, const char* rule) {
+    at.require(node != nullptr, "operand-missing", nullptr, "an extent or stride is missing");
+    scopes.verify_expression(at, node, true);
+    at.require(node->type == i64 && node->scalar(), rule, node, "extents and strides are i64 of rank 0");
+    at.require(known_at_launch(node), rule, node, "extents and strides are made of scalars and constants alone");
+}
+
+void verify_names(const Diagnosis& at, std::vector<std::string> names, const char* why) {
+    std::sort(names.begin(), names.end());
+    at.require(std::adjacent_find(names.begin(), names.end()) == names.end(), "names", nullptr, why);
+    at.require(names.empty() || !names.front().empty(), "names", nullptr, "a name is empty");
+}
+
+void verify_tensors(const Diagnosis& at, Scopes& scopes) {
+    for (const TensorParam& t : at.program.tensors) {
+        at.require(power_of_two(t.align) && 8 * t.align >= bits_of(t.type), "tensor", nullptr,
+                   "a tensor's align is a power of two, of an element at least");
+        for (const Axis& axis : t.axes) {
+            verify_launch_number(at, scopes, axis.extent, "tensor");
+            verify_launch_number(at, scopes, axis.stride, "tensor");
+            at.require(axis.inner >= 1, "tensor", nullptr, "the inner extent of a packed axis is below 1");
+        }
+    }
+    for (const ScalarParam& s : at.program.scalars)
+        at.require(s.multiple_of >= 1, "scalar", nullptr, "a scalar is a multiple of 1 at least");
+}
+
+void verify_shared(const Diagnosis& at) {
+    const Program& p = at.program;
+    for (const SharedTile& t : p.shared) {
+        for (std::int64_t extent : t.shape) at.require(extent >= 1, "shared-tile", nullptr, "an extent is below 1");
+        const Swizzle& s = t.swizzle;
+        at.require(s.bits >= 0 && s.base >= 0 && s.shift >= 0 && s.bits + s.base + s.shift <= 40 &&
+                       (s.bits == 0 || s.shift >= s.bits),
+                   "shared-tile", nullptr,
+                   "a swizzle's shift is at least its bits, so that what is XORed stays as it is");
+        at.require(s.bits == 0 || t.shape.count() % (std::int64_t{1} << (s.bits + s.base)) == 0, "shared-tile", nullptr,
+                   "the span of a swizzle does not divide its tile");
+        if (p.stage == Stage::recorded) continue;
+        const std::int64_t bits = bits_of(t.type);
+        at.require(t.byte_offset >= 0 && t.byte_offset * 8 % bits == 0, "shared-tile", nullptr,
+                   "a lowered shared tile has a place that suits its elements");
+        at.require(t.byte_offset + (t.shape.count() * bits + 7) / 8 <= p.shared_bytes, "shared-tile", nullptr,
+                   "a shared tile runs past the block's shared memory");
+    }
+}
+
+void verify_arrays(const Diagnosis& at) {
+    for (const RegisterArray& a : at.program.arrays) {
+        at.require(a.words >= 1 && a.pack >= 1, "array", nullptr, "a register array has words and a word has elements");
+        at.require(a.pack == 1 || a.pack * bits_of(a.type) <= 32, "word-width", nullptr,
+                   "the words of a register array are wider than 32 bits");
+    }
+}
+
+}  // namespace
+
+void verify_tables(const Program& p, Scopes& scopes) {
+    const Diagnosis at{p};
+    at.require(p.threads >= 32 && p.threads <= 1024 && p.threads % 32 == 0, "threads", nullptr,
+               "a block has a multiple of 32 threads, from 32 to 1024");
+    at.require(p.loops >= 0, "loop-id", nullptr, "the number of loops is negative");
+    std::vector<std::string> arguments;
+    for (const TensorParam& t : p.tensors) arguments.push_back(t.name);
+    for (const ScalarParam& s : p.scalars) arguments.push_back(s.name);
+    verify_names(at, arguments, "two launch arguments bear one name");
+    verify_names(at, p.locals, "two locals bear one name");
+    verify_tensors(at, scopes);
+    for (Ref extent : p.grid) verify_launch_number(at, scopes, extent, "grid");
+    verify_shared(at);
+    verify_arrays(at);
+}
+
+}  // namespace tessera::ir::detail

@@ -1,0 +1,90 @@
+#include "dsl/lower/barriers.hpp"
+
+#include <set>
+
+namespace tessera::lower {
+
+namespace {
+
+/// Shared tiles touched since the last barrier.
+struct Touched {
+    std::set<int> read, written;
+    void add(const Touched& other) {
+        read.insert(other.read.begin(), other.read.end());
+        written.insert(other.written.begin(), other.written.end());
+    }
+    bool meets(const std::set<int>& a, const std::set<int>& b) const {
+        for (int m : a)
+            if (b.count(m)) return true;
+        return false;
+    }
+    /// Whether accesses after must wait for these.
+    bool orders(const Touched& after) const {
+        return meets(after.read, written) || meets(after.written, written) || meets(after.written, read);
+    }
+};
+
+void touch(const ir::Statement& s, Touched& t) {
+    if (const auto* l = s.as<ir::LoadVector>(); l && l->access.space == ir::Space::shared) t.read.insert(l->access.memory);
+    if (const auto* w = s.as<ir::StoreVector>(); w && w->access.space == ir::Space::shared) t.written.insert(w->access.memory);
+}
+
+/// Adds what is touched from statement i on, up to the next barrier. True if one was met.
+bool touch_group(const ir::Body& body, std::size_t i, Touched& t) {
+    for (; i < body.size(); ++i) {
+        if (body[i].as<ir::Barrier>()) return true;
+        touch(body[i], t);
+        if (const auto* f = body[i].as<ir::For>())
+            if (touch_group(f->body, 0, t)) return true;
+    }
+    return false;
+}
+
+class Pass {
+public:
+    void run(ir::Body& body) {
+        for (std::size_t before = 1; before != kept_.size() + 1;) {
+            before = kept_.size() + 1;
+            Touched t;
+            walk(body, t);
+        }
+        drop(body);
+    }
+
+private:
+    void walk(const ir::Body& body, Touched& t) {
+        for (std::size_t i = 0; i < body.size(); ++i) {
+            const ir::Statement& s = body[i];
+            if (s.as<ir::Barrier>()) {
+                Touched group;
+                touch_group(body, i + 1, group);
+                if (t.orders(group)) kept_.insert(&s);
+                if (kept_.count(&s)) t = {};
+            }
+            touch(s, t);
+            if (const auto* f = s.as<ir::For>()) {
+                const Touched entry = t;
+                walk(f->body, t);
+                t.add(entry);  // no iteration at all, or the next one after this
+                walk(f->body, t);
+                t.add(entry);
+            }
+        }
+    }
+    void drop(ir::Body& body) {
+        ir::Body left;
+        for (ir::Statement& s : body) {
+            if (s.as<ir::Barrier>() && !kept_.count(&s)) continue;
+            if (auto* f = s.as<ir::For>()) drop(f->body);
+            left.push_back(std::move(s));
+        }
+        body = std::move(left);
+    }
+    std::set<const ir::Statement*> kept_;
+};
+
+}  // namespace
+
+void drop_needless_barriers(ir::Program& program) { Pass().run(program.body); }
+
+}  // namespace tessera::lower

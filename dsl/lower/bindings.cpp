@@ -1,0 +1,76 @@
+#include "dsl/ir/walk.hpp"
+#include "dsl/lower/plan.hpp"
+
+// Values mean what they meant on their line, yet only pure trees may float: a value with one user in the same loop is
+// computed inside it; one with several, or whose user stands in another loop, at its own line.
+
+namespace tessera::lower {
+
+namespace {
+
+struct Use {
+    int count = 0;
+    int scope = -1;  // of the last user
+};
+
+/// Reads or meets other threads at its line.
+bool is_event(const ir::Node& n) { return n.as<ir::Load>() || n.as<ir::Reduce>() || n.as<ir::VariableRead>(); }
+
+/// Costs nothing to look through.
+bool is_view(const ir::Node& n) {
+    return n.as<ir::Constant>() || n.as<ir::Parameter>() || n.as<ir::Broadcast>() || n.as<ir::Reshape>() || n.as<ir::Permute>() ||
+           n.as<ir::Coordinate>() || n.as<ir::BlockIndex>() || n.as<ir::LoopIndex>();
+}
+
+/// A scope is the loop it belongs to, plus one; 0 is the kernel's own.
+class Uses {
+public:
+    explicit Uses(const ir::Program& p) : uses_(static_cast<std::size_t>(p.arena->size())), line_scope_(uses_.size(), 0) {
+        walk(p.body, 0);
+    }
+    const Use& of(Ref n) const { return uses_[static_cast<std::size_t>(n->id)]; }
+    int line_scope(Ref n) const { return line_scope_[static_cast<std::size_t>(n->id)]; }
+
+private:
+    // Backwards, so that users are counted before what they use; a dead Bind counts nothing.
+    void walk(const ir::Body& body, int scope) {
+        for (auto s = body.rbegin(); s != body.rend(); ++s) {
+            if (const auto* b = s->as<ir::Bind>()) {
+                line_scope_[static_cast<std::size_t>(b->value->id)] = scope;
+                if (of(b->value).count > 0) use_operands(b->value, scope);
+                continue;
+            }
+            if (const auto* f = s->as<ir::For>()) walk(f->body, f->loop + 1);
+            ir::for_each_ref(*s, [&](Ref r) { use(r, scope); });
+        }
+    }
+    void use(Ref n, int scope) {
+        Use& u = uses_[static_cast<std::size_t>(n->id)];
+        ++u.count;
+        u.scope = scope;
+        if (is_view(*n) || (n->scalar() && n->type == i64)) use_operands(n, scope);  // recomputed by every user
+    }
+    void use_operands(Ref n, int scope) {
+        ir::for_each_operand(*n, [&](Ref operand) { use(operand, scope); });
+    }
+
+    std::vector<Use> uses_;
+    std::vector<int> line_scope_;
+};
+
+}  // namespace
+
+void choose_bindings(const ir::Program& program, Plan& plan) {
+    const Uses uses(program);
+    plan.bound.assign(static_cast<std::size_t>(program.arena->size()), false);
+    ir::for_each_statement(program.body, [&](const ir::Statement& s) {
+        const auto* b = s.as<ir::Bind>();
+        if (!b) return;
+        const Use& use = uses.of(b->value);
+        if (use.count == 0) return;
+        plan.bound[static_cast<std::size_t>(b->value->id)] =
+            is_event(*b->value) || use.count > 1 || use.scope != uses.line_scope(b->value);
+    });
+}
+
+}  // namespace tessera::lower

@@ -1,0 +1,216 @@
+#include "dsl/lower/expressions.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "dsl/ir/walk.hpp"
+
+namespace tessera::lower {
+
+namespace {
+
+using ir::BinaryOp;
+
+void mix(std::uint64_t& hash, std::uint64_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15ull + (hash >> 29); }
+
+/// A node's fields as numbers; operands by address.
+struct Fields {
+    std::uint64_t values[16] = {};
+    std::size_t count = 0;
+    void put(std::uint64_t v) {
+        if (count < 16) values[count] = v;
+        ++count;
+    }
+    void operator()(const char*, Ref r) { put(reinterpret_cast<std::uintptr_t>(r)); }
+    void operator()(const char*, const std::vector<Ref>& rs) {
+        for (Ref r : rs) put(reinterpret_cast<std::uintptr_t>(r));
+    }
+    template <class T>
+    void operator()(const char*, const T& value) {
+        if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) put(static_cast<std::uint64_t>(value));
+    }
+};
+
+Fields fields_of(const ir::Op& op) {
+    Fields fields;
+    std::visit([&](const auto& kind) { kind.fields(kind, fields); }, op);
+    return fields;
+}
+
+std::uint64_t hash_of(Element type, const Shape& shape, const ir::Op& op) {
+    std::uint64_t hash = op.index();
+    mix(hash, static_cast<std::uint64_t>(type));
+    for (std::int64_t e : shape) mix(hash, static_cast<std::uint64_t>(e));
+    const Fields fields = fields_of(op);
+    for (std::size_t i = 0; i < std::min<std::size_t>(fields.count, 16); ++i) mix(hash, fields.values[i]);
+    return hash;
+}
+
+bool same(const ir::Node& n, Element type, const Shape& shape, const ir::Op& op) {
+    if (n.type != type || !(n.shape == shape) || n.op.index() != op.index()) return false;
+    const Fields a = fields_of(n.op), b = fields_of(op);
+    return a.count <= 16 && a.count == b.count && std::equal(a.values, a.values + a.count, b.values);
+}
+
+std::optional<std::int64_t> fold(BinaryOp op, std::int64_t a, std::int64_t b) {
+    switch (op) {
+        case BinaryOp::add: return a + b;
+        case BinaryOp::sub: return a - b;
+        case BinaryOp::mul: return a * b;
+        case BinaryOp::div: return b ? std::optional(a / b) : std::nullopt;
+        case BinaryOp::mod: return b ? std::optional(a % b) : std::nullopt;
+        case BinaryOp::bit_and: return a & b;
+        case BinaryOp::bit_xor: return a ^ b;
+        case BinaryOp::shl: return a << b;
+        case BinaryOp::shr: return a >> b;
+        case BinaryOp::lt: return a < b;
+        case BinaryOp::eq: return a == b;
+        default: return std::nullopt;
+    }
+}
+
+}  // namespace
+
+bool constant_value(Ref node, std::int64_t& value) {
+    const auto* c = node->as<ir::Constant>();
+    if (!c || !(is_integer(node->type) || node->type == boolean)) return false;
+    const int width = bits_of(node->type);
+    value = static_cast<std::int64_t>(c->bits);
+    if (width < 64 && is_signed_integer(node->type)) value = static_cast<std::int64_t>(c->bits << (64 - width)) >> (64 - width);
+    return true;
+}
+
+Ref Expressions::make(Element type, Shape shape, ir::Op op) {
+    const std::uint64_t hash = hash_of(type, shape, op);
+    const auto [begin, end] = known_.equal_range(hash);
+    for (auto it = begin; it != end; ++it)
+        if (same(*it->second, type, shape, op)) return it->second;
+    const Ref node = arena_.make(type, shape, {}, std::move(op));
+    known_.emplace(hash, node);
+    return node;
+}
+
+Ref Expressions::number(Element type, std::int64_t value) {
+    const int width = bits_of(type);
+    const std::uint64_t mask = width == 64 ? ~0ull : (1ull << width) - 1;
+    return make(type, {}, ir::Constant{static_cast<std::uint64_t>(value) & mask});
+}
+
+Ref Expressions::widen(Ref a) {
+    std::int64_t value = 0;
+    if (a->type == Element::i64) return a;
+    if (constant_value(a, value)) return i64(value);
+    return make(Element::i64, {}, ir::Cast{a});
+}
+
+Ref Expressions::narrow(Ref a) {
+    std::int64_t value = 0;
+    if (a->type == Element::i32) return a;
+    if (constant_value(a, value)) return i32(value);
+    return make(Element::i32, {}, ir::Cast{a});
+}
+
+Ref Expressions::binary(BinaryOp op, Ref a, Ref b) {
+    if (a->type != b->type && (a->type == Element::i64 || b->type == Element::i64)) {
+        a = widen(a);
+        b = widen(b);
+    }
+    const Element result = op >= BinaryOp::eq ? boolean : a->type;
+    std::int64_t x = 0, y = 0;
+    const bool ca = constant_value(a, x), cb = constant_value(b, y);
+    if (ca && cb) {
+        if (const auto folded = fold(op, x, y)) return number(result, *folded);
+    }
+    if (ca && !cb && (op == BinaryOp::add || op == BinaryOp::mul)) return binary(op, b, a);  // constants stand right
+    if (cb) {
+        if (y == 0 && (op == BinaryOp::add || op == BinaryOp::sub || op == BinaryOp::bit_xor || op == BinaryOp::shl || op == BinaryOp::shr)) return a;
+        if (y == 0 && (op == BinaryOp::mul || (op == BinaryOp::bit_and && a->type != boolean))) return b;
+        if (y == 1 && (op == BinaryOp::mul || op == BinaryOp::div)) return a;
+        if (y == 1 && op == BinaryOp::mod) return number(result, 0);
+        if (a->type == boolean && op == BinaryOp::bit_and) return y ? a : b;
+        // (z + c) + d and (z · c) · d meet in one constant
+        const auto* inner = a->as<ir::Binary>();
+        std::int64_t z = 0;
+        if (inner && inner->op == op && (op == BinaryOp::add || op == BinaryOp::mul) && constant_value(inner->b, z))
+            return binary(op, inner->a, number(result, op == BinaryOp::add ? z + y : z * y));
+    }
+    if (ca && a->type == boolean && op == BinaryOp::bit_and) return x ? b : a;
+    return make(result, {}, ir::Binary{op, a, b});
+}
+
+std::int64_t Facts::divisor(Ref node) const {
+    constexpr std::int64_t most = std::int64_t{1} << 30;
+    std::int64_t value = 0;
+    if (constant_value(node, value)) return value == 0 ? most : std::min(most, value & -value);
+    if (const auto* p = node->as<ir::Parameter>()) {
+        const std::int64_t m = program_.scalars[static_cast<std::size_t>(p->index)].multiple_of;
+        return std::min(most, m & -m);
+    }
+    if (const auto* b = node->as<ir::Binary>()) {
+        if (b->op == BinaryOp::mul) return std::min(most, divisor(b->a) * divisor(b->b));
+        if (b->op == BinaryOp::add || b->op == BinaryOp::sub) return std::min(divisor(b->a), divisor(b->b));
+    }
+    return 1;
+}
+
+std::int64_t Facts::loop_bound(int loop) const {
+    std::int64_t bound = -1;
+    ir::for_each_statement(program_.body, [&](const ir::Statement& s) {
+        const auto* f = s.as<ir::For>();
+        std::int64_t end = 0;
+        if (f && f->loop == loop && constant_value(f->end, end)) bound = end - 1;
+    });
+    return bound;
+}
+
+std::int64_t Facts::upper_bound(Ref node) const {
+    std::int64_t value = 0;
+    if (constant_value(node, value)) return value >= 0 ? value : -1;
+    if (const auto* i = node->as<ir::BlockIndex>()) {
+        const std::int64_t extent = upper_bound(program_.grid[static_cast<std::size_t>(i->axis)]);
+        return extent > 0 ? extent - 1 : extent;
+    }
+    if (const auto* i = node->as<ir::LoopIndex>()) return loop_bound(i->loop);
+    if (const auto* b = node->as<ir::Binary>()) {
+        const std::int64_t x = upper_bound(b->a), y = upper_bound(b->b);
+        if (x >= 0 && y >= 0 && b->op == BinaryOp::add) return x + y;
+        if (x >= 0 && y >= 0 && b->op == BinaryOp::mul) return x * y;
+        std::int64_t divisor_value = 0;
+        if (x >= 0 && b->op == BinaryOp::div && constant_value(b->b, divisor_value) && divisor_value > 0) return x / divisor_value;
+        if (b->op == BinaryOp::mod && constant_value(b->b, divisor_value) && divisor_value > 0) return divisor_value - 1;
+    }
+    return -1;
+}
+
+namespace {
+
+/// Whether `count` is ⌈limit / n⌉ as ceil_div writes it: (limit + (n − 1)) / n.
+bool is_tiles_of(Ref count, Ref limit, std::int64_t n) {
+    std::int64_t x = 0, y = 0;
+    const auto* d = count->as<ir::Binary>();
+    if (!d || d->op != BinaryOp::div || !constant_value(d->b, x) || x != n) return false;
+    const auto* s = d->a->as<ir::Binary>();
+    return s && s->op == BinaryOp::add && s->a == limit && constant_value(s->b, y) && y == n - 1;
+}
+
+}  // namespace
+
+bool Facts::inside(Ref offset, std::int64_t extent, Ref limit) const {
+    std::int64_t end = 0;
+    if (constant_value(limit, end)) {
+        const std::int64_t last = upper_bound(offset);
+        return last >= 0 && last + extent <= end;
+    }
+    // block · tile where the grid is ⌈limit / tile⌉ and the limit a multiple of the tile
+    if (extent == 1 && offset->as<ir::BlockIndex>()) return program_.grid[static_cast<std::size_t>(offset->as<ir::BlockIndex>()->axis)] == limit;
+    const auto* m = offset->as<ir::Binary>();
+    std::int64_t tile = 0;
+    if (!m || m->op != BinaryOp::mul || !constant_value(m->b, tile) || tile != extent) return false;
+    const auto* block = m->a->as<ir::BlockIndex>();
+    if (!block) return false;
+    const Ref count = program_.grid[static_cast<std::size_t>(block->axis)];
+    if (tile == 1) return count == limit;
+    return divisor(limit) % tile == 0 && is_tiles_of(count, limit, tile);
+}
+
+}  // namespace tessera::lower

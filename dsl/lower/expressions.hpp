@@ -1,0 +1,61 @@
+#pragma once
+
+#include <unordered_map>
+
+#include "dsl/ir/program.hpp"
+
+// Makes lowered expressions: equal ones are one node, whole-number arithmetic is folded. Also what is known of a number.
+
+namespace tessera::lower {
+
+using ir::Ref;
+
+class Expressions {
+public:
+    explicit Expressions(ir::Arena& arena) : arena_(arena) {}
+
+    Ref make(Element type, Shape shape, ir::Op op);
+    Ref number(Element type, std::int64_t value);
+    Ref i32(std::int64_t value) { return number(Element::i32, value); }
+    Ref i64(std::int64_t value) { return number(Element::i64, value); }
+    Ref truth(bool value) { return make(Element::boolean, {}, ir::Constant{value ? 1u : 0u}); }
+    Ref thread() { return make(Element::i32, {}, ir::ThreadIndex{}); }
+
+    /// Operands have one type; i32 operands of an i64 partner are widened.
+    Ref binary(ir::BinaryOp op, Ref a, Ref b);
+    Ref add(Ref a, Ref b) { return binary(ir::BinaryOp::add, a, b); }
+    Ref mul(Ref a, Ref b) { return binary(ir::BinaryOp::mul, a, b); }
+    Ref mul(Ref a, std::int64_t b) { return binary(ir::BinaryOp::mul, a, number(a->type, b)); }
+    Ref div(Ref a, std::int64_t b) { return binary(ir::BinaryOp::div, a, number(a->type, b)); }
+    Ref mod(Ref a, std::int64_t b) { return binary(ir::BinaryOp::mod, a, number(a->type, b)); }
+    Ref less(Ref a, Ref b) { return binary(ir::BinaryOp::lt, a, b); }
+    /// a & b; null stands for true.
+    Ref both(Ref a, Ref b) { return !a ? b : !b ? a : binary(ir::BinaryOp::bit_and, a, b); }
+    Ref widen(Ref a);   // to i64
+    Ref narrow(Ref a);  // to i32
+
+private:
+    ir::Arena& arena_;
+    std::unordered_multimap<std::uint64_t, Ref> known_;
+};
+
+/// The value of a constant whole number.
+bool constant_value(Ref node, std::int64_t& value);
+
+/// What is known of rank-0 whole numbers of a program.
+class Facts {
+public:
+    explicit Facts(const ir::Program& program) : program_(program) {}
+    /// Largest power of two (≤ 2^30) known to divide it; 2^30 for 0.
+    std::int64_t divisor(Ref node) const;
+    /// Largest possible value, or −1 if none is known. Blocks and loops count from 0.
+    std::int64_t upper_bound(Ref node) const;
+    /// Whether offset + extent ≤ limit for every block and iteration.
+    bool inside(Ref offset, std::int64_t extent, Ref limit) const;
+
+private:
+    std::int64_t loop_bound(int loop) const;
+    const ir::Program& program_;
+};
+
+}  // namespace tessera::lower

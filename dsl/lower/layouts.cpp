@@ -1,0 +1,328 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "dsl/base/error.hpp"
+#include "dsl/ir/walk.hpp"
+#include "dsl/lower/expressions.hpp"
+#include "dsl/lower/plan.hpp"
+
+// Tiles that reach each other without crossing lanes form a group and share one layout, seen through splits, merges and
+// permutations. A group takes its layout from the first of: a load with a distribution given by the writer; a reduction's
+// result (its operand's layout without the axis); its largest load; the tiles it is broadcast into; its own extents.
+
+namespace tessera::lower {
+
+namespace {
+
+struct Group {
+    std::vector<Ref> members;
+    int widest_bits = 0;    // over the memories that it is loaded from and stored to
+    bool leaves = false;    // stored, reduced or assigned, not only broadcast
+    Ref given = nullptr;    // load with a distribution of its own
+    Ref load = nullptr;     // the largest
+    Ref reduced = nullptr;  // the first reduction's result
+    Ref spread = nullptr;   // a broadcast, in another group, of a member
+    enum { untouched, under_way, done } state = untouched;
+};
+
+class Assignment {
+public:
+    Assignment(const ir::Program& p, const Target& t, Plan& plan)
+        : program_(p), target_(t), plan_(plan), parent_(static_cast<std::size_t>(p.arena->size()) + p.variables.size()) {
+        std::iota(parent_.begin(), parent_.end(), 0);
+        plan_.layouts.resize(static_cast<std::size_t>(p.arena->size()));
+        plan_.variables.resize(p.variables.size());
+    }
+
+    void run() {
+        collect();
+        form_groups();
+        for (Ref n : order_)
+            if (!n->scalar()) settle(group_of(n));
+        for (std::size_t v = 0; v < program_.variables.size(); ++v) settle_variable(v);
+        for (Ref n : order_) ir::for_each_operand(*n, [&](Ref operand) { meet(n, operand); });
+        ir::for_each_statement(program_.body, [&](const ir::Statement& s) {
+            const auto* a = s.as<ir::Assign>();
+            if (a && !a->value->scalar()) meet_variable(*a);
+        });
+    }
+
+private:
+    std::size_t variable_slot(int v) const { return static_cast<std::size_t>(program_.arena->size() + v); }
+    std::size_t find(std::size_t i) {
+        while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+        return i;
+    }
+    void unite(std::size_t a, std::size_t b) { parent_[find(b)] = find(a); }
+    void unite(Ref a, Ref b) {
+        if (!a->scalar() && !b->scalar()) unite(static_cast<std::size_t>(a->id), static_cast<std::size_t>(b->id));
+    }
+    Group& group_of(Ref n) { return groups_[find(static_cast<std::size_t>(n->id))]; }
+
+    /// Every live node in program order, operands first.
+    void collect() {
+        ir::NodeSet met;
+        ir::for_each_statement(program_.body, [&](const ir::Statement& s) {
+            if (const auto* b = s.as<ir::Bind>())
+                if (!plan_.is_bound(b->value)) return;
+            ir::for_each_ref(s, [&](Ref r) { ir::for_each_node(r, met, [&](Ref n) { order_.push_back(n); }); });
+        });
+    }
+
+    void form_groups() {
+        for (Ref n : order_) {
+            if (n->as<ir::Load>() || n->as<ir::Reduce>() || n->as<ir::Broadcast>()) continue;
+            if (const auto* v = n->as<ir::VariableRead>()) {
+                if (!n->scalar()) unite(variable_slot(v->variable), static_cast<std::size_t>(n->id));
+                continue;
+            }
+            ir::for_each_operand(*n, [&](Ref operand) { unite(n, operand); });
+        }
+        ir::for_each_statement(program_.body, [&](const ir::Statement& s) {
+            const auto* a = s.as<ir::Assign>();
+            if (a && !a->value->scalar()) unite(variable_slot(a->variable), static_cast<std::size_t>(a->value->id));
+        });
+        groups_.resize(parent_.size());
+        for (Ref n : order_) describe(n);
+        ir::for_each_statement(program_.body, [&](const ir::Statement& s) {
+            if (const auto* st = s.as<ir::Store>(); st && !st->value->scalar()) {
+                Group& g = group_of(st->value);
+                g.leaves = true;
+                g.widest_bits = std::max(g.widest_bits, bits_of(memory_type(st->view)));
+            }
+            if (const auto* a = s.as<ir::Assign>(); a && !a->value->scalar()) group_of(a->value).leaves = true;
+        });
+    }
+
+    void describe(Ref n) {
+        if (n->scalar()) return;
+        Group& g = group_of(n);
+        g.members.push_back(n);
+        if (const auto* load = n->as<ir::Load>()) {
+            g.widest_bits = std::max(g.widest_bits, bits_of(memory_type(load->view)));
+            if (load->per_thread.rank() > 0 && !g.given) g.given = n;
+            if (!g.load || n->shape.count() > g.load->shape.count()) g.load = n;
+        }
+        if (const auto* r = n->as<ir::Reduce>()) {
+            if (!g.reduced) g.reduced = n;
+            group_of(r->value).leaves = true;
+        }
+        if (const auto* b = n->as<ir::Broadcast>(); b && !b->value->scalar()) group_of(b->value).spread = n;
+    }
+
+    Element memory_type(const ir::View& v) const {
+        const auto i = static_cast<std::size_t>(v.memory);
+        return v.space == ir::Space::global ? program_.tensors[i].type : program_.shared[i].type;
+    }
+
+    void settle(Group& g) {
+        if (g.state != Group::untouched || g.members.empty()) return;
+        g.state = Group::under_way;
+        Ref anchor = g.given;
+        if (anchor) {
+            set(anchor, given_layout(anchor));
+        } else if (g.reduced && settled(g.reduced->as<ir::Reduce>()->value)) {
+            anchor = g.reduced;
+            set(anchor, project(plan_.layout(anchor->as<ir::Reduce>()->value), anchor->as<ir::Reduce>()->axis));
+        } else if (g.load && g.leaves) {
+            anchor = g.load;
+            set(anchor, loaded_layout(g));
+        } else if (g.spread && settled(g.spread)) {
+            anchor = g.spread->as<ir::Broadcast>()->value;
+            set(anchor, narrowed(plan_.layout(g.spread), anchor->shape));
+        } else if (g.load) {
+            anchor = g.load;
+            set(anchor, loaded_layout(g));
+        } else {
+            anchor = *std::max_element(g.members.begin(), g.members.end(), [](Ref a, Ref b) { return a->shape.count() < b->shape.count(); });
+            set(anchor, plain_layout(anchor, g));
+        }
+        spread_from(anchor, g);
+        g.state = Group::done;
+    }
+
+    bool settled(Ref n) {
+        settle(group_of(n));
+        return plan_.layouts[static_cast<std::size_t>(n->id)].has_value();
+    }
+
+    void set(Ref n, Layout layout) {
+        if (slots_of(layout) > 512)
+            throw UsageError(n->place, fmt::format("a tile of {} elements over {} threads leaves {} elements a thread; take more threads or a smaller tile",
+                                                   n->shape.count(), program_.threads, slots_of(layout)));
+        plan_.layouts[static_cast<std::size_t>(n->id)] = canonical(std::move(layout));
+    }
+
+    static Layout narrowed(const Layout& layout, const Shape& shape) {
+        Layout result = layout;
+        for (int i = 0; i < shape.rank(); ++i)
+            if (shape[i] == 1) result.axes[static_cast<std::size_t>(i)].clear();
+        return result;
+    }
+
+    Layout given_layout(Ref n) const {
+        const auto& load = *n->as<ir::Load>();
+        int axis = -1;
+        longest_vector(program_, load.view, target_, axis);
+        return natural_layout(n->shape, axis < 0 ? n->shape.rank() - 1 : axis, load.per_thread, program_.threads);
+    }
+    Layout loaded_layout(const Group& g) const {
+        int axis = -1;
+        int vector = longest_vector(program_, g.load->as<ir::Load>()->view, target_, axis);
+        vector = std::min(vector, std::max(1, target_.vector_bytes() * 8 / g.widest_bits));
+        return with_vector(g.load->shape, axis, vector);
+    }
+    Layout plain_layout(Ref n, const Group& g) const {
+        return with_vector(n->shape, n->shape.rank() - 1, g.widest_bits ? std::max(1, target_.vector_bytes() * 8 / g.widest_bits) : 1);
+    }
+    Layout with_vector(const Shape& shape, int axis, int vector) const {
+        if (axis < 0) axis = shape.rank() - 1;
+        Shape inner;
+        for (int i = 0; i < shape.rank(); ++i) inner.push_back(i == axis ? std::gcd<std::int64_t>(vector, shape[i]) : 1);
+        return natural_layout(shape, axis, inner, program_.threads);
+    }
+
+    /// From the anchor over the group's edges, both ways, until nothing is new.
+    void spread_from(Ref anchor, Group& g) {
+        bool changed = true;
+        while (changed) {
+            changed = false;
+            for (Ref n : g.members) {
+                if (n->as<ir::Load>() || n->as<ir::Reduce>() || n->as<ir::Broadcast>()) continue;
+                if (const auto* v = n->as<ir::VariableRead>()) {
+                    changed |= share(plan_.variables[static_cast<std::size_t>(v->variable)], plan_.layouts[static_cast<std::size_t>(n->id)]);
+                    continue;
+                }
+                ir::for_each_operand(*n, [&](Ref operand) {
+                    if (!operand->scalar()) changed |= carry(n, operand);
+                });
+            }
+            ir::for_each_statement(program_.body, [&](const ir::Statement& s) {
+                const auto* a = s.as<ir::Assign>();
+                if (a && !a->value->scalar() && &group_of(a->value) == &g)
+                    changed |= share(plan_.variables[static_cast<std::size_t>(a->variable)], plan_.layouts[static_cast<std::size_t>(a->value->id)]);
+            });
+        }
+        (void)anchor;
+        for (Ref n : g.members)  // what a cut that does not fit kept apart
+            if (!plan_.layouts[static_cast<std::size_t>(n->id)]) set(n, plain_layout(n, g));
+    }
+
+    static bool share(std::optional<Layout>& a, std::optional<Layout>& b) {
+        if (a.has_value() == b.has_value()) return false;
+        (a ? b : a) = a ? a : b;
+        return true;
+    }
+
+    bool carry(Ref n, Ref operand) {
+        auto& mine = plan_.layouts[static_cast<std::size_t>(n->id)];
+        auto& theirs = plan_.layouts[static_cast<std::size_t>(operand->id)];
+        if (mine.has_value() == theirs.has_value()) return false;
+        if (mine) {
+            theirs = required(n, operand);
+            return theirs.has_value();
+        }
+        if (const auto* p = n->as<ir::Permute>())
+            mine = permute(*theirs, p->order);
+        else if (n->as<ir::Reshape>())
+            mine = reshape(*theirs, n->shape);
+        else
+            mine = theirs;
+        return mine.has_value();
+    }
+
+    /// The layout in which `n`, as laid out, needs its operand; nothing if it takes any.
+    std::optional<Layout> required(Ref n, Ref operand) const {
+        const Layout& mine = plan_.layout(n);
+        if (n->as<ir::Broadcast>()) return canonical(narrowed(mine, operand->shape));
+        if (n->as<ir::Reshape>()) return reshape(mine, operand->shape);
+        if (const auto* p = n->as<ir::Permute>()) {
+            Layout back;
+            back.axes.resize(mine.axes.size());
+            for (std::size_t i = 0; i < p->order.size(); ++i) back.axes[static_cast<std::size_t>(p->order[i])] = mine.axes[i];
+            return back;
+        }
+        return mine;
+    }
+
+    void settle_variable(std::size_t v) {
+        const ir::Variable& variable = program_.variables[v];
+        if (!variable.shape.empty() && !plan_.variables[v])
+            plan_.variables[v] = with_vector(variable.shape, variable.shape.rank() - 1, 1);
+    }
+
+    void meet(Ref n, Ref operand) {
+        if (operand->scalar() || n->scalar() || n->as<ir::Load>() || n->as<ir::Reduce>()) return;
+        std::optional<Layout> need = required(n, operand);
+        if (need && canonical(*need) == plan_.layout(operand)) return;
+        if (!need) {
+            // The border of a reshape falls inside a digit of n's layout: the operand comes whole to every thread's own cut.
+            throw UsageError(n->place, fmt::format("a tile {} laid out as {} cannot be seen with other extents; load it in the extents it is used in",
+                                                   operand->shape.count(), text_of(plan_.layout(n))));
+        }
+        plan_.conversions.push_back({n, -1, operand, canonical(*need)});
+    }
+    void meet_variable(const ir::Assign& a) {
+        const Layout& need = *plan_.variables[static_cast<std::size_t>(a.variable)];
+        if (!(need == plan_.layout(a.value))) plan_.conversions.push_back({nullptr, a.variable, a.value, need});
+    }
+
+    const ir::Program& program_;
+    const Target& target_;
+    Plan& plan_;
+    std::vector<std::size_t> parent_;  // nodes, then variables
+    std::vector<Ref> order_;
+    std::vector<Group> groups_;
+};
+
+}  // namespace
+
+std::vector<int> tile_axes(const ir::View& view) {
+    std::vector<int> axes;
+    for (std::size_t i = 0; i < view.axes.size(); ++i)
+        if (!view.axes[i].picked) axes.push_back(static_cast<int>(i));
+    return axes;
+}
+
+int longest_vector(const ir::Program& program, const ir::View& view, const Target& target, int& axis) {
+    const Facts facts(program);
+    const std::vector<int> axes = tile_axes(view);
+    const auto memory = static_cast<std::size_t>(view.memory);
+    axis = -1;
+    if (view.space == ir::Space::shared) {
+        const ir::SharedTile& tile = program.shared[memory];
+        axis = static_cast<int>(axes.size()) - 1;
+        if (axes.empty() || axes.back() + 1 != tile.shape.rank()) return axis = -1, 1;
+        std::int64_t vector = std::min<std::int64_t>(16 * 8 / bits_of(tile.type), facts.divisor(view.axes.back().offset));
+        vector = std::min(vector, tile.shape.back() & -tile.shape.back());
+        if (tile.swizzle.bits > 0) vector = std::min(vector, std::int64_t{1} << tile.swizzle.base);
+        return static_cast<int>(vector);
+    }
+    const ir::TensorParam& tensor = program.tensors[memory];
+    std::int64_t vector = std::min<std::int64_t>(target.vector_bytes() * 8 / bits_of(tensor.type), tensor.align * 8 / bits_of(tensor.type));
+    for (std::size_t t = 0; t < axes.size(); ++t) {
+        const ir::Axis& a = tensor.axes[static_cast<std::size_t>(axes[t])];
+        std::int64_t stride = 0;
+        const bool plain = a.inner == 1 && constant_value(a.stride, stride) && stride == 1;
+        if (plain || (a.inner > 1 && a.inner_stride == 1)) axis = static_cast<int>(t);
+    }
+    if (axis < 0) return 1;
+    for (std::size_t i = 0; i < tensor.axes.size(); ++i) {
+        const ir::Axis& a = tensor.axes[i];
+        if (static_cast<int>(i) == axes[static_cast<std::size_t>(axis)]) {
+            vector = std::min(vector, facts.divisor(view.axes[i].offset));
+            vector = std::min(vector, facts.divisor(a.extent));
+            if (a.inner > 1) vector = std::min<std::int64_t>({vector, a.inner & -a.inner, facts.divisor(a.stride)});
+        } else {
+            vector = std::min(vector, facts.divisor(a.stride));
+            if (a.inner > 1) vector = std::min(vector, a.inner_stride & -a.inner_stride);
+        }
+    }
+    return static_cast<int>(vector);
+}
+
+void choose_layouts(const ir::Program& program, const Target& target, Plan& plan) { Assignment(program, target, plan).run(); }
+
+}  // namespace tessera::lower

@@ -1,0 +1,208 @@
+#include <algorithm>
+#include <numeric>
+
+#include "dsl/base/error.hpp"
+#include "dsl/lower/tile_code.hpp"
+
+namespace tessera::lower {
+
+Element TileCode::memory_type(const ir::View& view) const {
+    const auto i = static_cast<std::size_t>(view.memory);
+    return view.space == ir::Space::global ? in_.tensors[i].type : out_.shared[i].type;
+}
+
+const std::string& TileCode::memory_name(const ir::View& view) const {
+    const auto i = static_cast<std::size_t>(view.memory);
+    return view.space == ir::Space::global ? in_.tensors[i].name : out_.shared[i].name;
+}
+
+/// A shared tile that the lowering itself needs.
+int TileCode::scratch(const std::string& name, Element type, const Shape& shape) {
+    out_.shared.push_back({new_name(name), type, shape, {}, place_});
+    return static_cast<int>(out_.shared.size()) - 1;
+}
+
+ir::View TileCode::whole(int shared) const {
+    ir::View view{ir::Space::shared, shared, {}};
+    const Ref zero = const_cast<Expressions&>(e_).i64(0);
+    for (std::int64_t e : out_.shared[static_cast<std::size_t>(shared)].shape) view.axes.push_back({zero, e, false});
+    return view;
+}
+
+/// The longest run of neighbours along an axis that a thread holds, up to `most`, written out in the iteration.
+Run TileCode::run_along(Iteration& it, const std::vector<int>& axis, std::int64_t most) const {
+    Run run;
+    for (std::size_t i = axis.size(); i-- > 0 && run.length < most;) {
+        const Digit& d = it.digits[static_cast<std::size_t>(axis[i])];
+        if (d.extent == 1) continue;
+        if (d.thread()) break;
+        const std::int64_t count = std::gcd(most / run.length, d.extent & -d.extent);
+        if (count == 1) break;
+        run.digits.push_back(axis[i]);
+        run.counts.push_back(count);
+        run.length *= count;
+        it.expand(axis[i], count);
+        if (count != d.extent) break;
+    }
+    return run;
+}
+
+Ref TileCode::stride_of(const ir::View& view, std::size_t axis) {
+    if (view.space == ir::Space::global) return scalar(in_.tensors[static_cast<std::size_t>(view.memory)].axes[axis].stride);
+    const Shape& shape = out_.shared[static_cast<std::size_t>(view.memory)].shape;
+    std::int64_t stride = 1;
+    for (int i = shape.rank() - 1; i > static_cast<int>(axis); --i) stride *= shape[i];
+    return e_.i32(stride);
+}
+
+/// Names the coordinates of this thread's first element, and its offset, ahead of the loops.
+TileCode::Address TileCode::address(const ir::View& view, const Iteration& it, const std::string& name) {
+    static const char* const axis_names[][3] = {{"at", "", ""}, {"row", "col", ""}, {"plane", "row", "col"}};
+    const bool global = view.space == ir::Space::global;
+    const std::size_t rank = view.axes.size();
+    Address result;
+    std::size_t tile_axis = 0;
+    bool additive = true;
+    for (std::size_t i = 0; i < rank; ++i) {
+        const Ref offset = scalar(view.axes[i].offset);
+        Ref c = global ? offset : e_.narrow(offset);
+        if (!view.axes[i].picked) c = e_.add(c, it.thread_part(it.root[tile_axis++]));
+        if (global) c = e_.widen(c);
+        std::int64_t constant = 0;
+        if (!constant_value(c, constant) && !c->as<ir::Local>())
+            c = name_value(rank <= 3 ? axis_names[rank - 1][i] : "i" + std::to_string(i), c);
+        result.base.push_back(c);
+        if (global) additive = additive && in_.tensors[static_cast<std::size_t>(view.memory)].axes[i].inner == 1;
+    }
+    if (!additive) return result;
+    Ref at = global ? e_.i64(0) : e_.i32(0);
+    for (std::size_t i = 0; i < rank; ++i) at = e_.add(at, e_.mul(result.base[i], stride_of(view, i)));
+    std::int64_t constant = 0;
+    if (!constant_value(at, constant) && !at->as<ir::Local>()) at = name_value(name + "_at", at);
+    result.at = at;
+    return result;
+}
+
+/// Threads beyond those that the layout uses hold copies: the lowest of them acts. Null if there are none.
+Ref TileCode::only_once(const Iteration& it) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> used;  // stride, extent
+    for (const auto& axis : it.root)
+        for (int d : axis)
+            if (it.digits[static_cast<std::size_t>(d)].thread())
+                used.emplace_back(it.digits[static_cast<std::size_t>(d)].stride, it.digits[static_cast<std::size_t>(d)].extent);
+    used.emplace_back(in_.threads, 1);
+    std::sort(used.begin(), used.end());
+    Ref predicate = nullptr;
+    std::int64_t next = 1;
+    for (const auto& [stride, extent] : used) {
+        if (stride > next) {  // [next, stride) names copies
+            Ref q = e_.div(e_.thread(), next);
+            if (stride < in_.threads) q = e_.mod(q, stride / next);
+            predicate = e_.both(predicate, e_.binary(ir::BinaryOp::eq, q, e_.i32(0)));
+        }
+        next = std::max(next, stride * extent);
+    }
+    return predicate;
+}
+
+ir::Access TileCode::access(const ir::View& view, const Iteration& it, const Address& address, int axis, int lanes, bool once) {
+    const bool global = view.space == ir::Space::global;
+    const auto memory = static_cast<std::size_t>(view.memory);
+    ir::Access access{view.space, view.memory, {}, 0, nullptr, nullptr, lanes};
+    Ref offset = address.at ? address.at : e_.i64(0);
+    std::size_t tile_axis = 0;
+    for (std::size_t i = 0; i < view.axes.size(); ++i) {
+        const bool picked = view.axes[i].picked;
+        Ref local = e_.i32(0);
+        if (!picked) {
+            local = it.slot_part(it.root[tile_axis]);
+            if (static_cast<int>(tile_axis) == axis) access.axis = static_cast<int>(i);
+            ++tile_axis;
+        }
+        const Ref coordinate = e_.add(address.base[i], global ? e_.widen(local) : local);
+        access.coordinates.push_back(coordinate);
+        if (address.at) {
+            offset = e_.add(offset, e_.mul(local, stride_of(view, i)));
+        } else {
+            const ir::Axis& a = in_.tensors[memory].axes[i];
+            if (a.inner == 1) {
+                offset = e_.add(offset, e_.mul(coordinate, scalar(a.stride)));
+            } else {
+                offset = e_.add(offset, e_.mul(e_.div(coordinate, a.inner), scalar(a.stride)));
+                offset = e_.add(offset, e_.mul(e_.mod(coordinate, a.inner), a.inner_stride));
+            }
+        }
+        if (global && !facts_.inside(view.axes[i].offset, view.axes[i].extent, in_.tensors[memory].axes[i].extent))
+            access.predicate = e_.both(access.predicate, e_.less(coordinate, scalar(in_.tensors[memory].axes[i].extent)));
+    }
+    if (!global) {
+        const ir::Swizzle& s = out_.shared[memory].swizzle;
+        if (s.bits > 0) {
+            const Ref high = e_.binary(ir::BinaryOp::bit_and, e_.binary(ir::BinaryOp::shr, offset, e_.i32(s.base + s.shift)), e_.i32((1 << s.bits) - 1));
+            offset = e_.binary(ir::BinaryOp::bit_xor, offset, e_.binary(ir::BinaryOp::shl, high, e_.i32(s.base)));
+        }
+    }
+    access.offset = offset;
+    if (once) access.predicate = e_.both(only_once(it), access.predicate);
+    return access;
+}
+
+void TileCode::load_tile(Ref node) {
+    const auto& load = *node->as<ir::Load>();
+    const Layout& layout = plan_.layout(node);
+    int axis = -1;
+    const int most = longest_vector(in_, load.view, target_, axis);
+    Iteration it(layout, e_, in_.threads);
+    const int vector = axis < 0 ? 1 : static_cast<int>(run_along(it, it.root[static_cast<std::size_t>(axis)], most).length);
+    const RegisterTile tile = declare(layout, node->type, axis, vector, memory_name(load.view));
+    tiles_[node->id] = tile;
+    load_piece(load.view, scalar(load.fill), tile);
+}
+
+void TileCode::load_piece(const ir::View& view, Ref fill, const RegisterTile& tile) {
+    int axis = -1;
+    const int most = view.space == ir::Space::global ? longest_vector(in_, view, target_, axis) : longest_vector(out_, view, target_, axis);
+    Iteration it(tile.layout, e_, in_.threads);
+    Run run;
+    if (axis >= 0) run = run_along(it, it.root[static_cast<std::size_t>(axis)], most);
+    const Address base = address(view, it, memory_name(view));
+    in_loops(it, [&] {
+        it.each_constant(run.digits, [&] {
+            set_lane(it, run, 0);
+            const ir::Access a = access(view, it, base, axis, static_cast<int>(run.length), false);
+            std::int64_t lane = 0;
+            const Ref index = word_index(it, tile, it.root, lane);
+            emit(ir::LoadVector{a, tile.array, index, a.predicate ? fill : nullptr});
+        });
+    });
+}
+
+void TileCode::store_piece(const ir::View& view, Ref value) {
+    int axis = -1;
+    const ir::Program& owner = view.space == ir::Space::global ? in_ : out_;
+    const int most = longest_vector(owner, view, target_, axis);
+    if (value->scalar()) {
+        Iteration it(Layout{}, e_, in_.threads);
+        const Address base = address(view, it, memory_name(view));
+        emit(ir::StoreVector{access(view, it, base, -1, 1, true), {scalar(value)}});
+        return;
+    }
+    Iteration it(plan_.layout(value), e_, in_.threads);
+    prepare(it, {value});
+    Run run;
+    if (axis >= 0) run = run_along(it, it.root[static_cast<std::size_t>(axis)], most);
+    const int bits = bits_of(value->type);
+    const int lanes = static_cast<int>(std::min<std::int64_t>(run.length, bits < 32 && value->type != boolean ? 32 / bits : 1));
+    const Address base = address(view, it, memory_name(view));
+    in_loops(it, [&] {
+        it.each_constant(run.digits, [&] {
+            set_lane(it, run, 0);
+            const ir::Access a = access(view, it, base, axis, static_cast<int>(run.length), true);
+            std::vector<Ref> words;
+            for (std::int64_t first = 0; first < run.length; first += lanes) words.push_back(word(it, value, it.root, run, first, lanes));
+            emit(ir::StoreVector{a, std::move(words)});
+        });
+    });
+}
+
+}  // namespace tessera::lower

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "dsl/ir/program.hpp"
+
+namespace tessera::lower {
+
+/// Pass: an expression with several users in one list of statements gets a name ahead of the first, so that it is written
+/// and computed once. Index arithmetic stays in place where it is as short as a name.
+void name_shared_expressions(ir::Program& program);
+
+}  // namespace tessera::lower

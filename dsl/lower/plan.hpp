@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "dsl/base/layout.hpp"
+#include "dsl/base/target.hpp"
+#include "dsl/ir/program.hpp"
+
+// What the first passes decide about a recorded program; the tile program itself is not rewritten.
+
+namespace tessera::lower {
+
+using ir::Ref;
+
+/// Computed at its line into registers of its own, rather than inside its only user.
+struct Plan {
+    std::vector<bool> bound;                      // by node id
+    std::vector<std::optional<Layout>> layouts;   // by node id; tiles only
+    std::vector<std::optional<Layout>> variables; // by variable
+    /// Where `user` (null: the assignment to `variable`) needs `operand` in another layout than it has.
+    struct Conversion {
+        Ref user;
+        int variable;
+        Ref operand;
+        Layout layout;
+    };
+    std::vector<Conversion> conversions;
+
+    const Layout& layout(Ref node) const { return *layouts[static_cast<std::size_t>(node->id)]; }
+    bool is_bound(Ref node) const { return bound[static_cast<std::size_t>(node->id)]; }
+    const Conversion* conversion(Ref user, Ref operand) const {
+        for (const Conversion& c : conversions)
+            if (c.user == user && c.user && c.operand == operand) return &c;
+        return nullptr;
+    }
+};
+
+/// Pass: which values are computed at their line, and which float into their only user. Dead values go.
+void choose_bindings(const ir::Program& program, Plan& plan);
+
+/// Pass: a layout for every tile, by the rules of docs/design.md §2.8, and where layouts must be converted.
+void choose_layouts(const ir::Program& program, const Target& target, Plan& plan);
+
+/// Longest vector, in elements of the memory, that a piece's rows allow: it divides every fact known of the memory along
+/// its contiguous tile axis. `axis` gets that tile axis, −1 if no axis of the piece is contiguous.
+int longest_vector(const ir::Program& program, const ir::View& view, const Target& target, int& axis);
+
+/// Index into View::axes of each tile axis.
+std::vector<int> tile_axes(const ir::View& view);
+
+}  // namespace tessera::lower

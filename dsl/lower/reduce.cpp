@@ -1,0 +1,179 @@
+#include <algorithm>
+
+#include "dsl/base/convert.hpp"
+#include "dsl/base/error.hpp"
+#include "dsl/lower/tile_code.hpp"
+
+// A reduction folds, in this fixed order: the elements a thread holds, the lanes of its warp by butterflies, the warps
+// through shared memory. What its layout does not spread costs nothing.
+
+namespace tessera::lower {
+
+namespace {
+
+constexpr std::int64_t warp = 32;
+
+ir::BinaryOp binary_of(ir::ReduceOp op) {
+    switch (op) {
+        case ir::ReduceOp::sum: return ir::BinaryOp::add;
+        case ir::ReduceOp::max: return ir::BinaryOp::max;
+        default: return ir::BinaryOp::min;
+    }
+}
+
+const char* name_of(ir::ReduceOp op) {
+    switch (op) {
+        case ir::ReduceOp::sum: return "sums";
+        case ir::ReduceOp::max: return "maxima";
+        default: return "minima";
+    }
+}
+
+/// The part of a thread digit inside a warp, and the part across warps.
+Mode lanes_of(const Mode& m) { return m.stride >= warp ? Mode{1, m.stride} : Mode{std::min(m.extent, warp / m.stride), m.stride}; }
+Mode warps_of(const Mode& m) {
+    if (m.stride >= warp) return m;
+    return m.stride * m.extent <= warp ? Mode{1, warp} : Mode{m.stride * m.extent / warp, warp};
+}
+
+}  // namespace
+
+Ref TileCode::fold(ir::ReduceOp op, Ref a, Ref b) { return e_.make(a->type, a->shape, ir::Binary{binary_of(op), a, b}); }
+
+Ref TileCode::identity(ir::ReduceOp op, Element type) {
+    if (op == ir::ReduceOp::sum) return is_float(type) ? e_.make(type, {}, ir::Constant{0}) : e_.number(type, 0);
+    const bool low = op == ir::ReduceOp::max;
+    if (type == f64) return e_.make(type, {}, ir::Constant{low ? 0xFFF0000000000000ull : 0x7FF0000000000000ull});
+    if (is_float(type)) return e_.make(type, {}, ir::Constant{low ? encode_float(type, -__builtin_inff()) : encode_float(type, __builtin_inff())});
+    if (type == boolean) return e_.truth(!low);
+    const int width = bits_of(type);
+    if (is_unsigned_integer(type)) return e_.number(type, low ? 0 : -1);
+    const std::int64_t least = -1 - static_cast<std::int64_t>((1ull << (width - 1)) - 1);
+    return e_.number(type, low ? least : -(least + 1));
+}
+
+/// Folds what each thread holds. 16-bit floats go two at a time: along the axis (the halves meet at the end) or beside it.
+void TileCode::fold_registers(Ref node, const RegisterTile& result) {
+    const auto& r = *node->as<ir::Reduce>();
+    Iteration it(plan_.layout(r.value), e_, in_.threads);
+    prepare(it, {r.value});
+    const auto reduced = [&](int d) {
+        const auto& axis = it.root[static_cast<std::size_t>(r.axis)];
+        return std::find(axis.begin(), axis.end(), d) != axis.end();
+    };
+    int pair = -1;  // a digit on the axis whose neighbours lie packed
+    if ((node->type == bf16 || node->type == f16) && r.op != ir::ReduceOp::sum)
+        for (std::size_t d = 0; d < it.digits.size(); ++d)
+            if (!it.digits[d].thread() && it.digits[d].expand % 2 == 0 && reduced(static_cast<int>(d))) pair = static_cast<int>(d);
+
+    RegisterTile partial = result;
+    if (pair >= 0) {
+        for (auto& axis : partial.strides)
+            for (std::int64_t& s : axis) s *= 2;
+        partial.pack = 2;
+        const auto words = out_.arrays[static_cast<std::size_t>(result.array)].words;
+        out_.arrays.push_back({new_name("pairs"), node->type, 2, words, "halves of " + out_.arrays[static_cast<std::size_t>(result.array)].name});
+        partial.array = static_cast<int>(out_.arrays.size()) - 1;
+        emit(ir::Declare{partial.array});
+    }
+    const Ref zero = identity(r.op, node->type);
+    const Ref start = pair >= 0 ? e_.make(node->type, {2}, ir::Pack{{zero, zero}}) : zero;
+    each_word(out_.arrays[static_cast<std::size_t>(partial.array)].words, [&](Ref i) { emit(ir::Set{partial.array, i, start}); });
+
+    const Run run = pair >= 0 ? Run{{pair}, {it.digits[static_cast<std::size_t>(pair)].expand}, it.digits[static_cast<std::size_t>(pair)].expand} : Run{};
+    Position kept = it.root;
+    kept[static_cast<std::size_t>(r.axis)].clear();
+    in_loops(it, [&] {
+        it.each_constant(run.digits, [&] {
+            std::int64_t lane = 0;
+            Ref sum = nullptr;
+            for (std::int64_t first = 0; first < run.length; first += pair >= 0 ? 2 : 1) {
+                const Ref v = pair >= 0 ? word(it, r.value, it.root, run, first, 2) : element(it, r.value, it.root);
+                sum = sum ? fold(r.op, sum, v) : v;
+            }
+            const Ref index = word_index(it, partial, kept, lane);
+            const Ref old = e_.make(node->type, partial.pack > 1 ? Shape{partial.pack} : Shape{}, ir::Register{partial.array, index});
+            emit(ir::Set{partial.array, index, fold(r.op, old, sum)});
+        });
+    });
+    if (pair < 0) return;
+    each_word(out_.arrays[static_cast<std::size_t>(result.array)].words, [&](Ref i) {
+        const Ref w = e_.make(node->type, {2}, ir::Register{partial.array, i});
+        emit(ir::Set{result.array, i, fold(r.op, e_.make(node->type, {}, ir::Lane{w, 0}), e_.make(node->type, {}, ir::Lane{w, 1}))});
+    });
+}
+
+void TileCode::fold_lanes(const ir::Reduce& r, const RegisterTile& result, const Layout& layout) {
+    std::vector<int> masks;
+    for (const Mode& m : layout.axes[static_cast<std::size_t>(r.axis)]) {
+        if (!m.thread()) continue;
+        const Mode lanes = lanes_of(m);
+        for (std::int64_t k = 1; k < lanes.extent; k *= 2) masks.push_back(static_cast<int>(lanes.stride * k));
+    }
+    std::sort(masks.rbegin(), masks.rend());
+    if (masks.empty()) return;
+    each_word(out_.arrays[static_cast<std::size_t>(result.array)].words, [&](Ref i) {
+        for (int mask : masks) {
+            const Ref mine = e_.make(result.type, {}, ir::Register{result.array, i});
+            emit(ir::Set{result.array, i, fold(r.op, mine, e_.make(result.type, {}, ir::Shuffle{mine, mask}))});
+        }
+    });
+}
+
+void TileCode::fold_warps(const ir::Reduce& r, const RegisterTile& result, const Layout& layout, const Shape& extents) {
+    AxisModes parts;
+    std::int64_t count = 1;
+    for (const Mode& m : layout.axes[static_cast<std::size_t>(r.axis)])
+        if (m.thread() && warps_of(m).extent > 1) {
+            parts.push_back(warps_of(m));
+            count *= parts.back().extent;
+        }
+    if (count == 1) return;
+    Shape shape = extents;
+    shape.push_back(count);
+    const int tile = scratch("parts", result.type, shape);
+    const ir::View view = whole(tile);
+
+    Layout writers = result.layout;  // every warp writes its part
+    writers.axes.push_back(parts);
+    Iteration out(writers, e_, in_.threads);
+    const Position mine(out.root.begin(), out.root.end() - 1);
+    emit(ir::Barrier{});
+    const Address to = address(view, out, memory_name(view));
+    in_loops(out, [&] {
+        const ir::Access a = access(view, out, to, -1, 1, true);
+        emit(ir::StoreVector{a, {read_lane(out, result, mine)}});
+    });
+
+    Layout readers = result.layout;  // every thread reads all parts of what it holds
+    readers.axes.push_back({{count, 0}});
+    const RegisterTile all = declare(readers, result.type, static_cast<int>(readers.axes.size()) - 1, 1, "part");
+    emit(ir::Barrier{});
+    load_piece(view, nullptr, all);
+    Iteration in(readers, e_, in_.threads);
+    for (int d : in.root.back()) in.expand(d, in.digits[static_cast<std::size_t>(d)].extent);
+    const Position held(in.root.begin(), in.root.end() - 1);
+    in_loops(in, [&] {
+        Ref sum = nullptr;
+        for (std::int64_t p = 0; p < count; ++p) {
+            in.digits[static_cast<std::size_t>(in.root.back().back())].constant = p;
+            const Ref part = read_lane(in, all, in.root);
+            sum = sum ? fold(r.op, sum, part) : part;
+        }
+        std::int64_t lane = 0;
+        emit(ir::Set{result.array, word_index(in, result, held, lane), sum});
+    });
+}
+
+void TileCode::reduce(Ref node) {
+    const auto& r = *node->as<ir::Reduce>();
+    const Layout& layout = plan_.layout(r.value);
+    const Layout own = canonical(project(layout, r.axis));
+    RegisterTile result = declare(own, node->type, -1, 1, name_of(r.op));
+    fold_registers(node, result);
+    fold_lanes(r, result, layout);
+    fold_warps(r, result, layout, node->shape);
+    tiles_[node->id] = own == plan_.layout(node) ? result : converted(result, node->shape, plan_.layout(node));
+}
+
+}  // namespace tessera::lower

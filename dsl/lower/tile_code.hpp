@@ -1,0 +1,108 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dsl/lower/iteration.hpp"
+#include "dsl/lower/plan.hpp"
+
+// Pass: tiles become what each thread does with the elements it holds. One object lowers one program; its parts:
+//   statements.cpp  the walk over the tile program          elements.cpp  one element, or one packed word, of a tree
+//   memory.cpp      addresses, masks, vectors               reduce.cpp    registers, lanes, warps
+
+namespace tessera::lower {
+
+/// Consecutive elements of a tile that one thread holds, as written-out digits; lane 0 first.
+struct Run {
+    std::vector<int> digits;           // innermost first
+    std::vector<std::int64_t> counts;  // how many values of each take part
+    std::int64_t length = 1;
+};
+
+class TileCode {
+public:
+    TileCode(const ir::Program& recorded, const Target& target, const Plan& plan);
+    ir::Program run();
+
+private:
+    // statements.cpp
+    void lower_body(const ir::Body& body);
+    void lower_statement(const ir::Statement& s);
+    void lower_bind(Ref node);
+    void lower_loop(const ir::For& loop);
+    void set_tile(Ref value, const RegisterTile& tile);
+    void convert(const Plan::Conversion& c);
+    void convert_for(const ir::Statement& s);
+    void emit(ir::StatementOp op);
+    void number_blocks();
+    RegisterTile declare(const Layout& layout, Element type, int fast_axis, int most_pack, const std::string& name);
+    int preferred_axis(const Iteration& it, Ref value) const;
+    std::string new_name(const std::string& wanted);
+    Ref name_value(const std::string& wanted, Ref value);
+    /// Opens loops over the digits that are not written out, runs the body inside, closes them.
+    void in_loops(Iteration& it, const std::function<void()>& body);
+    /// body(index) for every word of a register array.
+    void each_word(int words, const std::function<void(Ref)>& body);
+    RegisterTile converted(const RegisterTile& from, const Shape& extents, const Layout& to);
+
+    // elements.cpp
+    Ref scalar(Ref node);
+    void look_ahead(Iteration& it, Ref node, const Position& at, std::vector<Ref>* leaves = nullptr) const;
+    void prepare(Iteration& it, const std::vector<Ref>& values) const;
+    Ref element(Iteration& it, Ref node, const Position& at);
+    Ref word(Iteration& it, Ref node, const Position& at, const Run& run, std::int64_t first, int lanes);
+    Ref read_lane(Iteration& it, const RegisterTile& tile, const Position& at);
+    Ref read_word(Iteration& it, const RegisterTile& tile, const Position& at, const Run& run, std::int64_t first, int lanes);
+    Ref word_index(const Iteration& it, const RegisterTile& tile, const Position& at, std::int64_t& lane) const;
+    void set_lane(Iteration& it, const Run& run, std::int64_t lane) const;
+    const RegisterTile* tile_of(Ref user, Ref node) const;
+    Ref element_of(Iteration& it, Ref user, Ref operand, const Position& at);
+    Ref word_of(Iteration& it, Ref user, Ref operand, const Position& at, const Run& run, std::int64_t first, int lanes);
+
+    // memory.cpp
+    Run run_along(Iteration& it, const std::vector<int>& axis, std::int64_t most) const;
+    void load_tile(Ref node);
+    void load_piece(const ir::View& view, Ref fill, const RegisterTile& tile);
+    void store_piece(const ir::View& view, Ref value);
+    struct Address {
+        std::vector<Ref> base;  // per memory axis: block and thread part of the coordinate
+        Ref at = nullptr;       // offset of that
+    };
+    Address address(const ir::View& view, const Iteration& it, const std::string& name);
+    ir::Access access(const ir::View& view, const Iteration& it, const Address& address, int axis, int lanes, bool once);
+    Ref stride_of(const ir::View& view, std::size_t axis);
+    Ref only_once(const Iteration& it);
+    Element memory_type(const ir::View& view) const;
+    const std::string& memory_name(const ir::View& view) const;
+    int scratch(const std::string& name, Element type, const Shape& shape);
+    ir::View whole(int shared) const;
+
+    // reduce.cpp
+    void reduce(Ref node);
+    void fold_registers(Ref node, const RegisterTile& result);
+    void fold_lanes(const ir::Reduce& r, const RegisterTile& result, const Layout& layout);
+    void fold_warps(const ir::Reduce& r, const RegisterTile& result, const Layout& layout, const Shape& extents);
+    Ref fold(ir::ReduceOp op, Ref a, Ref b);
+    Ref identity(ir::ReduceOp op, Element type);
+
+    const ir::Program& in_;
+    const Target& target_;
+    const Plan& plan_;
+    ir::Program out_;
+    Expressions e_;
+    Facts facts_;
+    ir::Body* body_ = nullptr;
+    Place place_;
+    std::map<int, RegisterTile> tiles_;                                  // by recorded node id
+    std::map<int, Ref> values_;                                          // rank 0, by recorded node id
+    std::map<const Plan::Conversion*, RegisterTile> converted_;
+    std::vector<RegisterTile> variables_;
+    std::vector<int> loop_of_;                                           // recorded loop id → lowered loop id
+    std::vector<Ref> blocks_;                                            // block index along each axis of the grid
+    std::vector<std::unordered_map<Ref, Ref>> named_;                    // expressions named in the open scopes
+    std::map<std::string, int> names_;
+};
+
+}  // namespace tessera::lower

@@ -1,0 +1,51 @@
+#include "runtime/cache/digest.hpp"
+
+#define XXH_INLINE_ALL
+#include <bit>
+#include <xxhash.h>
+
+namespace tessera::runtime {
+
+namespace {
+Digest canonical(XXH128_hash_t hash) {
+    XXH128_canonical_t bytes;
+    XXH128_canonicalFromHash(&bytes, hash);
+    return std::bit_cast<Digest>(bytes);
+}
+}  // namespace
+
+struct Hasher::State {
+    XXH3_state_t xxh;
+};
+
+Hasher::Hasher() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->xxh); }
+
+Hasher::~Hasher() = default;
+
+void Hasher::add(std::span<const std::byte> bytes) { XXH3_128bits_update(&state_->xxh, bytes.data(), bytes.size()); }
+
+void Hasher::add_field(std::string_view text) {
+    std::array<std::byte, 8> length{};
+    for (std::size_t i = 0; i < length.size(); ++i) {
+        length[i] = static_cast<std::byte>(static_cast<std::uint64_t>(text.size()) >> (8 * i));
+    }
+    add(length);
+    add(std::as_bytes(std::span(text)));
+}
+
+Digest Hasher::finish() const { return canonical(XXH3_128bits_digest(&state_->xxh)); }
+
+Digest xxh3_128(std::span<const std::byte> bytes) { return canonical(XXH3_128bits(bytes.data(), bytes.size())); }
+
+std::string hex(std::span<const std::uint8_t> bytes) {
+    static constexpr char digits[] = "0123456789abcdef";
+    std::string text;
+    text.reserve(2 * bytes.size());
+    for (const std::uint8_t byte : bytes) {
+        text += digits[byte >> 4];
+        text += digits[byte & 15];
+    }
+    return text;
+}
+
+}  // namespace tessera::runtime

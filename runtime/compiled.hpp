@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "dsl/base/target.hpp"
+#include "dsl/front/program.hpp"
+
+namespace tessera {
+
+/// A kernel's machine code and what it was made from.
+struct Compiled {
+    std::string kernel;  // name of the entry point
+    Target target;
+    std::string cuda_text;
+    std::string key;  // of the cache entry: 32 hexadecimal digits
+    std::vector<std::byte> cubin;
+    std::string ptx;
+    std::string log;  // of NVRTC: registers, spills, warnings
+};
+
+/// Lowers, prints and compiles a recorded kernel for a target, through the memory of the process and the disk cache.
+/// Needs libnvrtc at most: no device and no driver. Errors: UsageError for what cannot be lowered; CompileError.
+Compiled compile_for(const Program& program, const Target& target);
+
+struct Counters;
+/// What all engines and compile_for took to obtain kernels in this process.
+Counters process_counters();
+
+}  // namespace tessera

@@ -1,0 +1,94 @@
+#include "runtime/compiled_kernel.hpp"
+
+#include <fmt/format.h>
+
+#include "dsl/base/error.hpp"
+#include "dsl/emit/cuda.hpp"
+#include "runtime/driver/driver.hpp"
+#include "runtime/driver/fork_guard.hpp"
+#include "runtime/kernel_state.hpp"
+
+namespace tessera {
+
+namespace {
+
+using runtime::KernelState;
+using runtime::most_arguments;
+
+[[noreturn]] void wrong_stream(const KernelState& k, const Stream& stream) {
+    throw UsageError(
+        fmt::format("kernel {}: it is compiled for {} and the stream is of {}; take the kernel from "
+                    "Engine::of(stream)",
+                    k.lowered->name, k.device.spelling(), stream.device().spelling()));
+}
+
+[[noreturn]] void refused_launch(const KernelState& k, runtime::DriverResult result, std::int64_t blocks) {
+    runtime::check_driver(result, "cuLaunchKernel",
+                          fmt::format("launch kernel {} with {} blocks of {} threads and {} bytes of shared memory",
+                                      k.lowered->name, blocks, k.threads, k.shared_bytes));
+    throw InternalError("a launch failed without a reason");
+}
+
+void launch_on_gpu(const KernelState& k, const Stream& stream, std::span<const TensorView> tensors,
+                   std::uint64_t* values, std::int64_t blocks) {
+    runtime::refuse_if_forked();
+    void* arguments[most_arguments];
+    std::size_t n = 0;
+    for (const TensorView& view : tensors) arguments[n++] = const_cast<void**>(&view.data);
+    for (std::size_t i = 0; i < k.plan.scalars().size(); ++i) arguments[n++] = &values[i];
+    const runtime::CurrentContext current(stream.context());
+    const runtime::DriverResult result =
+        runtime::driver().api.launch(k.kernel, static_cast<unsigned>(blocks), 1, 1, k.threads, 1, 1, k.shared_bytes,
+                                     stream.handle(), arguments, nullptr);
+    if (result != runtime::driver_code::success) [[unlikely]]
+        refused_launch(k, result, blocks);
+}
+
+void launch_on_host(const KernelState& k, std::span<const TensorView> tensors, const std::uint64_t* values) {
+    host::Arguments arguments;
+    for (const TensorView& view : tensors) arguments.tensors.push_back(view.data);
+    arguments.scalars.assign(values, values + k.plan.scalars().size());
+    k.executable->run(arguments, k.host_settings);
+}
+
+}  // namespace
+
+void CompiledKernel::launch(const Stream& stream, std::span<const TensorView> tensors,
+                            std::span<const Scalar> scalars) const {
+    const KernelState& k = *state_;
+    if (!k.device.shares_memory(stream.device())) [[unlikely]]
+        wrong_stream(k, stream);
+    std::uint64_t values[most_arguments];
+    k.plan.bind(k.device, tensors, scalars, values);
+    const std::int64_t blocks = k.plan.blocks(std::span<const std::uint64_t>(values, k.plan.scalars().size()));
+    if (blocks == 0) return;
+    if (k.kernel)
+        launch_on_gpu(k, stream, tensors, values, blocks);
+    else
+        launch_on_host(k, tensors, values);
+}
+
+const std::string& CompiledKernel::name() const { return state_->lowered->name; }
+const Device& CompiledKernel::device() const { return state_->device; }
+
+const ir::Program& CompiledKernel::program() const {
+    return state_->recorded ? state_->recorded->ir() : *state_->lowered;
+}
+
+const ir::Program& CompiledKernel::lowered() const { return *state_->lowered; }
+
+std::string CompiledKernel::cuda_text() const {
+    return state_->compiled ? state_->compiled->cuda_text : emit::cuda_text(*state_->lowered, state_->device.target());
+}
+
+namespace {
+const std::string nothing;
+}
+
+std::span<const std::byte> CompiledKernel::cubin() const {
+    return state_->compiled ? std::span<const std::byte>(state_->compiled->cubin) : std::span<const std::byte>();
+}
+const std::string& CompiledKernel::ptx() const { return state_->compiled ? state_->compiled->ptx : nothing; }
+const std::string& CompiledKernel::log() const { return state_->compiled ? state_->compiled->log : nothing; }
+
+}  // namespace tessera

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/launch/scalar.hpp"
+#include "runtime/stream.hpp"
+#include "runtime/tensor_view.hpp"
+
+namespace tessera {
+
+namespace ir {
+struct Program;
+}
+namespace runtime {
+struct KernelState;
+}
+
+/// A kernel ready to run on one device. A cheap value; copies share it.
+class CompiledKernel {
+public:
+    /// Runs the kernel: tensors in the order of its parameters, then the numbers that no tensor tells, by name.
+    /// Dimensions are taken from the tensors' extents and strides; all arguments are checked before anything starts,
+    /// and where the grid is empty nothing does. On a GPU the call returns at once, on the host when the work is done.
+    /// A tensor with packed axes (scales in words) is checked only for type and bytes (TensorView::raw).
+    /// Errors: UsageError naming kernel, tensor, what is expected, what came and the cure.
+    void launch(const Stream& stream, std::initializer_list<TensorView> tensors,
+                std::initializer_list<Scalar> scalars = {}) const {
+        launch(stream, std::span(tensors.begin(), tensors.size()), std::span(scalars.begin(), scalars.size()));
+    }
+    void launch(const Stream& stream, std::span<const TensorView> tensors, std::span<const Scalar> scalars = {}) const;
+
+    const std::string& name() const;
+    const Device& device() const;
+    /// The program as it was recorded, and as it runs.
+    const ir::Program& program() const;
+    const ir::Program& lowered() const;
+    /// The CUDA text; on the host, the text for the target that it stands for.
+    std::string cuda_text() const;
+    /// Machine code, PTX and the compiler's log; empty on the host (see compile_for).
+    std::span<const std::byte> cubin() const;
+    const std::string& ptx() const;
+    const std::string& log() const;
+
+    explicit CompiledKernel(std::shared_ptr<const runtime::KernelState> state) : state_(std::move(state)) {}
+
+private:
+    std::shared_ptr<const runtime::KernelState> state_;
+};
+
+}  // namespace tessera

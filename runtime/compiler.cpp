@@ -1,0 +1,145 @@
+#include "runtime/compiler.hpp"
+
+#include <cstdio>
+#include <fmt/format.h>
+#include <fstream>
+
+#include "dsl/base/error.hpp"
+#include "dsl/emit/cuda.hpp"
+#include "dsl/lower/lower.hpp"
+#include "runtime/compile_error.hpp"
+#include "runtime/cubin.hpp"
+#include "runtime/nvrtc/find.hpp"
+#include "runtime/settings.hpp"
+
+namespace tessera::runtime {
+
+namespace {
+
+void report(const Compiled& kernel, const char* how, double ms) {
+    constexpr double slow_ms = 1000;
+    if (ms >= slow_ms || setting_on("TESSERA_VERBOSE"))
+        fmt::print(stderr, "tessera: {} {} {} {} {:.1f} ms\n", kernel.kernel, kernel.target.arch(), kernel.key, how,
+                   ms);
+}
+
+/// TESSERA_KEEP_SOURCE: a copy of the text for the curious; that it cannot be written harms nothing.
+void keep_text(const Compiled& kernel) {
+    const auto folder = setting_path("TESSERA_KEEP_SOURCE");
+    if (!folder) return;
+    std::error_code ignored;
+    std::filesystem::create_directories(*folder, ignored);
+    const auto path =
+        *folder / fmt::format("{}-{}-{}.cu", kernel.kernel, kernel.target.arch(), kernel.key.substr(0, 8));
+    std::ofstream file(path, std::ios::binary);
+    file << kernel.cuda_text << std::flush;
+    if (!file) fmt::print(stderr, "tessera: {} cannot be written (TESSERA_KEEP_SOURCE)\n", path.native());
+}
+
+Compiled compile_text(Compiled wanted, const std::vector<std::string>& options, int driver_version) {
+    const Nvrtc& nvrtc = Nvrtc::loaded();
+    check_versions(nvrtc, wanted.target, driver_version);
+    Nvrtc::Outcome outcome = nvrtc.compile(wanted.cuda_text, wanted.kernel, options);
+    if (!outcome.ok) refuse_text(wanted, nvrtc, options, outcome);
+    if (!looks_like_elf(outcome.cubin)) {
+        outcome.error = "what came out is no machine code";
+        refuse_text(wanted, nvrtc, options, outcome);
+    }
+    wanted.cubin = std::move(outcome.cubin);
+    wanted.ptx = std::move(outcome.ptx);
+    wanted.log = std::move(outcome.log);
+    return wanted;
+}
+
+}  // namespace
+
+Compiler::Compiler(CacheSettings settings) : cache_(std::move(settings)) {}
+
+Compiler& Compiler::shared() {
+    static auto& compiler = *new Compiler;  // static objects may ask until the very end
+    return compiler;
+}
+
+std::vector<std::string> Compiler::options_for(const Target& target) {
+    std::vector<std::string> options = {std::string("--gpu-architecture=") + target.arch(), "--std=c++17",
+                                        "--fmad=false", "--ptxas-options=-v"};
+    if (setting_on("TESSERA_LINEINFO")) options.emplace_back("--generate-line-info");
+    return options;
+}
+
+std::shared_ptr<const Compiled> Compiler::obtain(const std::string& name, std::string cuda_text, const Target& target,
+                                                 CounterSet& counters, int driver_version) {
+    const NvrtcSearch& search = nvrtc_search();
+    if (!search.path) throw CompileError(fmt::format("kernel {} cannot be compiled: {}", name, search.problem));
+    const std::vector<std::string> options = options_for(target);
+    const CacheKey key = make_key(cuda_text, target.arch(), search.identity, options);
+    bool was_there = false;
+    auto compiled = table_.get(
+        key.digest,
+        [&] {
+            Compiled wanted;
+            wanted.kernel = name;
+            wanted.target = target;
+            wanted.cuda_text = std::move(cuda_text);
+            wanted.key = key.hex();
+            return find_or_compile(std::move(wanted), key, options, counters, driver_version);
+        },
+        &was_there);
+    if (was_there) ++counters.memory_hits, ++counters_.memory_hits;
+    return compiled;
+}
+
+std::shared_ptr<const Compiled> Compiler::find_or_compile(Compiled wanted, const CacheKey& key,
+                                                          const std::vector<std::string>& options, CounterSet& counters,
+                                                          int driver_version) {
+    std::atomic<std::int64_t> spent{0};
+    const Stopwatch watch(spent);
+    const auto ms = [&watch] { return static_cast<double>(watch.nanoseconds()) * 1e-6; };
+    keep_text(wanted);
+    if (std::optional<CachedCubin> kept = cache_.load(key); kept && kept->kernel == wanted.kernel) {
+        ++counters.disk_hits, ++counters_.disk_hits;
+        wanted.cubin = std::move(kept->cubin);
+        wanted.ptx = std::move(kept->ptx);
+        wanted.log = std::move(kept->log);
+        report(wanted, "disk hit", ms());
+        return std::make_shared<const Compiled>(std::move(wanted));
+    }
+    ++counters.misses, ++counters_.misses;
+    {
+        const Stopwatch mine(counters.compile_ns), all(counters_.compile_ns);
+        ++counters.compiles, ++counters_.compiles;
+        wanted = compile_text(std::move(wanted), options, driver_version);
+    }
+    report(wanted, "compiled", ms());
+    cache_.publish(key, {wanted.kernel, wanted.cubin, wanted.ptx, wanted.log});
+    return std::make_shared<const Compiled>(std::move(wanted));
+}
+
+std::shared_ptr<const Compiled> compile_lowered(Compiler& compiler, const ir::Program& lowered, const Target& target,
+                                                CounterSet& counters, int driver_version) {
+    std::string text;
+    {
+        const Stopwatch mine(counters.emit_ns), all(compiler.counters().emit_ns);
+        text = emit::cuda_text(lowered, target);
+    }
+    return compiler.obtain(lowered.name, std::move(text), target, counters, driver_version);
+}
+
+}  // namespace tessera::runtime
+
+namespace tessera {
+
+Compiled compile_for(const Program& program, const Target& target) {
+    runtime::Compiler& compiler = runtime::Compiler::shared();
+    runtime::CounterSet ignored;  // the compiler keeps its own
+    ir::Program lowered;
+    {
+        const runtime::Stopwatch watch(compiler.counters().lower_ns);
+        lowered = lower::lower(program.ir(), target);
+    }
+    return *runtime::compile_lowered(compiler, lowered, target, ignored);
+}
+
+Counters process_counters() { return runtime::Compiler::shared().counters().values(); }
+
+}  // namespace tessera

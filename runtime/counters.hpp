@@ -1,0 +1,52 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace tessera {
+
+/// What it took to obtain kernels, since the start of an engine (or of the process). Times are sums in milliseconds of
+/// host time.
+struct Counters {
+    std::int64_t memory_hits = 0;  // found ready in this process
+    std::int64_t disk_hits = 0;
+    std::int64_t misses = 0;    // neither in memory nor on disk
+    std::int64_t compiles = 0;  // calls of NVRTC, failed ones included
+    double record_ms = 0, lower_ms = 0, emit_ms = 0, compile_ms = 0, load_ms = 0;
+};
+
+namespace runtime {
+
+/// Counters that threads add to.
+class CounterSet {
+public:
+    std::atomic<std::int64_t> memory_hits{0}, disk_hits{0}, misses{0}, compiles{0};
+    std::atomic<std::int64_t> record_ns{0}, lower_ns{0}, emit_ns{0}, compile_ns{0}, load_ns{0};
+
+    Counters values() const {
+        const auto ms = [](const std::atomic<std::int64_t>& ns) { return static_cast<double>(ns.load()) * 1e-6; };
+        return {memory_hits,  disk_hits,   misses,         compiles,   ms(record_ns),
+                ms(lower_ns), ms(emit_ns), ms(compile_ns), ms(load_ns)};
+    }
+};
+
+/// Adds the time of a scope to a sum of nanoseconds.
+class Stopwatch {
+public:
+    explicit Stopwatch(std::atomic<std::int64_t>& sum) : sum_(sum) {}
+    ~Stopwatch() { sum_.fetch_add(nanoseconds(), std::memory_order_relaxed); }
+    Stopwatch(const Stopwatch&) = delete;
+    Stopwatch& operator=(const Stopwatch&) = delete;
+
+    std::int64_t nanoseconds() const {
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin_).count();
+    }
+
+private:
+    std::atomic<std::int64_t>& sum_;
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace runtime
+}  // namespace tessera

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "dsl/base/target.hpp"
+#include "runtime/device.hpp"
+
+namespace tessera {
+class Engine;
+}
+
+namespace tessera::runtime {
+
+/// What a Device points to. Never destroyed: tensors and streams of static objects may outlive main.
+struct DeviceState {
+    int index = -1;  // of the GPU; −1: host
+    std::string name;
+    std::string spelling;
+    Target target;
+
+    /// The GPU's primary context, retained at the first call, which takes the driver about 0.1 s.
+    void* context();
+    /// Tessera's own pool of stream-ordered memory; keeps what is freed, so that allocating again costs under 1 µs.
+    void* memory_pool();
+    Engine& engine();
+
+    /// Memory whose free was refused, because its stream was captured just then; freed with the next request.
+    struct Pending {
+        std::uint64_t address;
+        void* stream;
+        std::shared_ptr<void> owner;  // keeps the stream
+    };
+    void free_later(Pending pending);
+    void free_pending();
+
+private:
+    std::once_flag context_once_, pool_once_, engine_once_;
+    void* context_ = nullptr;
+    void* pool_ = nullptr;
+    Engine* engine_ = nullptr;
+    std::mutex pending_mutex_;
+    std::vector<Pending> pending_;
+};
+
+/// True if `stream` is captured. Does not disturb the capture.
+bool is_capturing(void* stream);
+
+}  // namespace tessera::runtime

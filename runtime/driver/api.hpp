@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// The part of the CUDA driver that Tessera calls, declared here so that neither the build nor a start needs CUDA.
+// Handles are opaque pointers; a device is its ordinal; device addresses are 64-bit numbers.
+
+namespace tessera::runtime {
+
+using DriverResult = int;
+using DriverPointer = std::uint64_t;
+
+namespace driver_code {
+inline constexpr DriverResult success = 0;
+inline constexpr DriverResult out_of_memory = 2;
+inline constexpr DriverResult invalid_image = 200;
+inline constexpr DriverResult no_binary_for_gpu = 209;
+inline constexpr DriverResult unsupported_ptx_version = 222;
+inline constexpr DriverResult capture_first = 900;  // 900 … 908: not permitted, or broken, because a stream is captured
+inline constexpr DriverResult capture_implicit = 906;
+inline constexpr DriverResult capture_last = 908;
+}  // namespace driver_code
+
+/// CUmemPoolProps.
+struct MemoryPoolProperties {
+    int allocation_type = 1;  // pinned, the only one
+    int handle_types = 0;
+    int location_type = 1;  // device
+    int location_id = 0;
+    void* security = nullptr;
+    std::size_t max_size = 0;
+    unsigned short usage = 0;
+    unsigned char reserved[54] = {};
+};
+static_assert(sizeof(MemoryPoolProperties) == 88);
+
+/// CUDA_MEMCPY2D.
+struct Copy2D {
+    std::size_t source_x = 0, source_y = 0;
+    int source_type = 4;  // unified: the address says where it is
+    const void* source_host = nullptr;
+    DriverPointer source = 0;
+    void* source_array = nullptr;
+    std::size_t source_pitch = 0;
+    std::size_t destination_x = 0, destination_y = 0;
+    int destination_type = 4;
+    void* destination_host = nullptr;
+    DriverPointer destination = 0;
+    void* destination_array = nullptr;
+    std::size_t destination_pitch = 0;
+    std::size_t width_bytes = 0, height = 0;
+};
+static_assert(sizeof(Copy2D) == 128);
+
+inline constexpr int attribute_multiprocessors = 16;
+inline constexpr int attribute_l2_bytes = 38;
+inline constexpr int attribute_capability_major = 75;
+inline constexpr int attribute_capability_minor = 76;
+inline constexpr int attribute_shared_bytes = 97;
+inline constexpr int kernel_attribute_dynamic_shared = 8;
+inline constexpr int pool_attribute_release_threshold = 4;
+inline constexpr int capture_mode_relaxed = 2;
+
+// name in the table, symbol in the library, signature of what returns a DriverResult
+#define TESSERA_DRIVER_ENTRIES(ENTRY)                                                                               \
+    ENTRY(init, "cuInit", (unsigned))                                                                               \
+    ENTRY(error_name, "cuGetErrorName", (DriverResult, const char**))                                               \
+    ENTRY(error_text, "cuGetErrorString", (DriverResult, const char**))                                             \
+    ENTRY(version, "cuDriverGetVersion", (int*))                                                                    \
+    ENTRY(device_count, "cuDeviceGetCount", (int*))                                                                 \
+    ENTRY(device_get, "cuDeviceGet", (int*, int))                                                                   \
+    ENTRY(device_name, "cuDeviceGetName", (char*, int, int))                                                        \
+    ENTRY(device_attribute, "cuDeviceGetAttribute", (int*, int, int))                                               \
+    ENTRY(primary_context_retain, "cuDevicePrimaryCtxRetain", (void**, int))                                        \
+    ENTRY(context_current, "cuCtxGetCurrent", (void**))                                                             \
+    ENTRY(context_push, "cuCtxPushCurrent_v2", (void*))                                                             \
+    ENTRY(context_pop, "cuCtxPopCurrent_v2", (void**))                                                              \
+    ENTRY(stream_create, "cuStreamCreate", (void**, unsigned))                                                      \
+    ENTRY(stream_destroy, "cuStreamDestroy_v2", (void*))                                                            \
+    ENTRY(stream_synchronize, "cuStreamSynchronize", (void*))                                                       \
+    ENTRY(stream_context, "cuStreamGetCtx", (void*, void**))                                                        \
+    ENTRY(stream_is_capturing, "cuStreamIsCapturing", (void*, int*))                                                \
+    ENTRY(thread_capture_mode, "cuThreadExchangeStreamCaptureMode", (int*))                                         \
+    ENTRY(pool_create, "cuMemPoolCreate", (void**, const MemoryPoolProperties*))                                    \
+    ENTRY(pool_set_attribute, "cuMemPoolSetAttribute", (void*, int, void*))                                         \
+    ENTRY(allocate, "cuMemAllocFromPoolAsync", (DriverPointer*, std::size_t, void*, void*))                         \
+    ENTRY(free, "cuMemFreeAsync", (DriverPointer, void*))                                                           \
+    ENTRY(memory_info, "cuMemGetInfo_v2", (std::size_t*, std::size_t*))                                             \
+    ENTRY(copy, "cuMemcpyAsync", (DriverPointer, DriverPointer, std::size_t, void*))                                \
+    ENTRY(copy_2d, "cuMemcpy2DAsync_v2", (const Copy2D*, void*))                                                    \
+    ENTRY(fill_bytes, "cuMemsetD8Async", (DriverPointer, unsigned char, std::size_t, void*))                        \
+    ENTRY(library_load, "cuLibraryLoadData", (void**, const void*, int*, void**, unsigned, int*, void**, unsigned)) \
+    ENTRY(library_unload, "cuLibraryUnload", (void*))                                                               \
+    ENTRY(library_kernel, "cuLibraryGetKernel", (void**, void*, const char*))                                       \
+    ENTRY(kernel_function, "cuKernelGetFunction", (void**, void*))                                                  \
+    ENTRY(kernel_set_attribute, "cuKernelSetAttribute", (int, int, void*, int))                                     \
+    ENTRY(launch, "cuLaunchKernel",                                                                                 \
+          (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**))
+
+struct DriverApi {
+#define TESSERA_ENTRY(name, symbol, signature) DriverResult(*name) signature = nullptr;
+    TESSERA_DRIVER_ENTRIES(TESSERA_ENTRY)
+#undef TESSERA_ENTRY
+};
+
+}  // namespace tessera::runtime

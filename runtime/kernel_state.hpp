@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "dsl/front/program.hpp"
+#include "dsl/host/executor.hpp"
+#include "dsl/ir/program.hpp"
+#include "runtime/compiled.hpp"
+#include "runtime/device.hpp"
+#include "runtime/launch/plan.hpp"
+
+namespace tessera::runtime {
+
+/// Machine code in the driver, for all contexts; taken out again with the last kernel that uses it.
+class LoadedCubin {
+public:
+    /// Loads the code and makes it ready in the device's primary context, also while some stream is captured.
+    /// `shared_bytes`: what its launches ask for.
+    /// Errors: CompileError if the driver refuses the code.
+    LoadedCubin(const Device& device, const Compiled& compiled, std::int64_t shared_bytes);
+    ~LoadedCubin();
+    LoadedCubin(const LoadedCubin&) = delete;
+    LoadedCubin& operator=(const LoadedCubin&) = delete;
+
+    /// A CUkernel, which cuLaunchKernel takes in any context.
+    void* kernel() const { return kernel_; }
+
+private:
+    void* library_ = nullptr;
+    void* kernel_ = nullptr;
+};
+
+/// What a CompiledKernel points to.
+struct KernelState {
+    Device device;
+    std::optional<Program> recorded;  // none if it was given lowered
+    std::shared_ptr<const ir::Program> lowered;
+    LaunchPlan plan;
+    unsigned threads = 0, shared_bytes = 0;  // of a block; shared memory beyond what the text reserves
+
+    std::shared_ptr<const Compiled> compiled;  // GPU
+    std::shared_ptr<const LoadedCubin> loaded;
+    void* kernel = nullptr;
+
+    std::optional<host::Executable> executable;  // host
+    host::Settings host_settings;
+
+    KernelState(const Device& where, std::shared_ptr<const ir::Program> program)
+        : device(where), lowered(program), plan(std::move(program)) {}
+};
+
+}  // namespace tessera::runtime

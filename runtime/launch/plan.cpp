@@ -1,0 +1,213 @@
+#include "runtime/launch/plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "dsl/base/error.hpp"
+#include "dsl/ir/evaluate.hpp"
+#include "runtime/launch/errors.hpp"
+#include "runtime/launch/scalar_bits.hpp"
+
+namespace tessera::runtime {
+
+namespace {
+
+std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stride; }
+
+/// True if no two elements share an address, as far as the strides show: sorted by stride, every axis steps over the
+/// whole of those before it.
+bool is_free_of_overlap(const TensorView& view) {
+    bool used[Shape::max_rank] = {};
+    std::int64_t span = 1;
+    for (int done = 0; done < view.rank(); ++done) {
+        int next = -1;
+        for (int axis = view.rank() - 1; axis >= 0; --axis)
+            if (!used[axis] && (next < 0 || magnitude(view.strides[axis]) < magnitude(view.strides[next]))) next = axis;
+        used[next] = true;
+        if (view.extents[next] <= 1) continue;
+        if (magnitude(view.strides[next]) < span) return false;
+        span += (view.extents[next] - 1) * magnitude(view.strides[next]);
+    }
+    return true;
+}
+
+/// The same for the usual order, with the last axis running fastest, without sorting.
+bool is_row_major(const TensorView& view) {
+    std::int64_t span = 1;
+    for (int axis = view.rank() - 1; axis >= 0; --axis) {
+        if (view.extents[axis] <= 1) continue;
+        if (magnitude(view.strides[axis]) < span) return false;
+        span += (view.extents[axis] - 1) * magnitude(view.strides[axis]);
+    }
+    return true;
+}
+
+bool is_empty(const TensorView& view) {
+    for (std::int64_t extent : view.extents)
+        if (extent == 0) return true;
+    return false;
+}
+
+/// Largest offset along an axis whose coordinate c lies at (c / inner) · stride + (c % inner) · inner_stride.
+std::int64_t last_offset(std::int64_t extent, std::int64_t stride, std::int64_t inner, std::int64_t inner_stride) {
+    const std::int64_t words = (extent - 1) / inner;
+    const std::int64_t in_last_word = words * stride + (extent - 1) % inner * inner_stride;
+    const std::int64_t before = words > 0 ? (words - 1) * stride + (inner - 1) * inner_stride : 0;
+    return std::max(in_last_word, before);
+}
+
+/// For an axis whose stride no element uses: the dense one, brought up to the promised multiple.
+std::int64_t unused_stride(const TensorView& view, int axis, std::int64_t multiple_of) {
+    std::int64_t dense = 1;
+    for (int inner = axis + 1; inner < view.rank(); ++inner) dense *= view.extents[inner];
+    return (dense + multiple_of - 1) / multiple_of * multiple_of;
+}
+
+}  // namespace
+
+Term::Term(ir::Ref e) : expression(e) {
+    require_internal(e != nullptr, "a tensor axis or grid extent has no expression");
+    if (const auto* c = e->as<ir::Constant>()) {
+        is_constant = true;
+        constant = static_cast<std::int64_t>(c->bits);
+    } else if (const auto* p = e->as<ir::Parameter>()) {
+        scalar = p->index;
+    }
+}
+
+std::int64_t Term::operator()(std::span<const std::uint64_t> scalars) const {
+    if (is_constant) return constant;
+    if (scalar >= 0) return static_cast<std::int64_t>(scalars[static_cast<std::size_t>(scalar)]);
+    return ir::evaluate_integer(expression, scalars);
+}
+
+LaunchPlan::LaunchPlan(std::shared_ptr<const ir::Program> program) : program_(std::move(program)) {
+    const ir::Program& p = *program_;
+    if (p.tensors.size() + p.scalars.size() > most_arguments)
+        throw UsageError(p.place, "kernel " + p.name + " has " + std::to_string(p.tensors.size() + p.scalars.size()) +
+                                      " parameters; at most " + std::to_string(most_arguments) + " can be launched");
+    for (const ir::ScalarParam& s : p.scalars) scalars_.push_back({s.type, s.multiple_of, {}});
+    for (const ir::TensorParam& t : p.tensors) {
+        TensorPlan& plan = tensors_.emplace_back();
+        plan.type = t.type;
+        plan.written = t.role != ir::Role::input;
+        plan.align = static_cast<std::uintptr_t>(t.align > 0 ? t.align : 1);
+        for (const ir::Axis& a : t.axes) {
+            plan.axes.push_back({Term(a.extent), Term(a.stride), a.inner, a.inner_stride});
+            plan.packed |= a.inner > 1;
+        }
+    }
+    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
+        const TensorPlan& plan = tensors_[static_cast<std::size_t>(t)];
+        for (int a = 0; !plan.packed && a < static_cast<int>(plan.axes.size()); ++a) {
+            const AxisPlan& axis = plan.axes[static_cast<std::size_t>(a)];
+            if (axis.extent.scalar >= 0)
+                scalars_[static_cast<std::size_t>(axis.extent.scalar)].sources.push_back({t, a, false});
+            if (axis.stride.scalar >= 0)
+                scalars_[static_cast<std::size_t>(axis.stride.scalar)].sources.push_back({t, a, true});
+        }
+    }
+    for (const ScalarPlan& s : scalars_) given_count_ += s.sources.empty();
+    for (ir::Ref extent : p.grid) grid_.emplace_back(extent);
+}
+
+void LaunchPlan::bind(const Device& device, std::span<const TensorView> tensors, std::span<const Scalar> given,
+                      std::uint64_t* values) const {
+    if (tensors.size() != tensors_.size()) launch_error::tensor_count(*this, tensors.size());
+    const int count = static_cast<int>(tensors.size());
+    for (int i = 0; i < count; ++i) check_kind(i, device, tensors[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < static_cast<int>(scalars_.size()); ++i) bind_scalar(i, tensors, values);
+    if (given_count_ > 0 || !given.empty()) take_given(given, values);
+    const std::span<const std::uint64_t> known(values, scalars_.size());
+    for (int i = 0; i < count; ++i) {
+        if (tensors_[static_cast<std::size_t>(i)].packed)
+            check_packed(i, tensors[static_cast<std::size_t>(i)], known);
+        else
+            check_layout(i, tensors[static_cast<std::size_t>(i)], known);
+    }
+    for (int i = 0; i < static_cast<int>(scalars_.size()); ++i) {
+        const std::int64_t multiple = scalars_[static_cast<std::size_t>(i)].multiple_of;
+        const auto value = static_cast<std::int64_t>(values[i]);
+        if (multiple > 1 && value % multiple != 0) launch_error::multiple(*this, i, value);
+    }
+}
+
+void LaunchPlan::check_kind(int index, const Device& device, const TensorView& view) const {
+    const TensorPlan& plan = tensors_[static_cast<std::size_t>(index)];
+    if (!device.shares_memory(view.device)) launch_error::device(*this, index, device, view);
+    if (view.element != plan.type) launch_error::element(*this, index, view);
+    if (!plan.packed && view.rank() != static_cast<int>(plan.axes.size())) launch_error::rank(*this, index, view);
+    if (plan.written && view.read_only) launch_error::read_only(*this, index);
+    if (is_empty(view)) return;
+    if (!view.data) launch_error::null(*this, index);
+    if (reinterpret_cast<std::uintptr_t>(view.data) % plan.align != 0) launch_error::align(*this, index, view);
+}
+
+void LaunchPlan::bind_scalar(int index, std::span<const TensorView> tensors, std::uint64_t* values) const {
+    const ScalarPlan& plan = scalars_[static_cast<std::size_t>(index)];
+    for (const Source& s : plan.sources) {
+        const TensorView& view = tensors[static_cast<std::size_t>(s.tensor)];
+        if (s.stride && (view.extents[s.axis] <= 1 || is_empty(view))) continue;
+        values[index] = static_cast<std::uint64_t>(s.stride ? view.strides[s.axis] : view.extents[s.axis]);
+        return;
+    }
+    if (plan.sources.empty()) return;
+    const Source& s = plan.sources.front();
+    values[index] = static_cast<std::uint64_t>(
+        unused_stride(tensors[static_cast<std::size_t>(s.tensor)], s.axis, plan.multiple_of));
+}
+
+void LaunchPlan::take_given(std::span<const Scalar> given, std::uint64_t* values) const {
+    if (static_cast<int>(given.size()) != given_count_) launch_error::scalars(*this, given);
+    for (std::size_t i = 0; i < scalars_.size(); ++i) {
+        if (!scalars_[i].sources.empty()) continue;
+        const Scalar* found = nullptr;
+        for (const Scalar& candidate : given)
+            if (std::strcmp(candidate.name, program_->scalars[i].name.c_str()) == 0) found = &candidate;
+        if (!found) launch_error::scalars(*this, given);
+        if (!scalar_bits(scalars_[i].type, *found, values[i]))
+            launch_error::scalar_value(*this, static_cast<int>(i), *found);
+    }
+}
+
+void LaunchPlan::check_layout(int index, const TensorView& view, std::span<const std::uint64_t> values) const {
+    const TensorPlan& plan = tensors_[static_cast<std::size_t>(index)];
+    const bool empty = is_empty(view);
+    for (int a = 0; a < view.rank(); ++a) {
+        const AxisPlan& axis = plan.axes[static_cast<std::size_t>(a)];
+        if (const std::int64_t e = axis.extent(values); e != view.extents[a])
+            launch_error::extent(*this, index, a, view, e);
+        if (empty || view.extents[a] <= 1) continue;
+        if (const std::int64_t s = axis.stride(values); s != view.strides[a])
+            launch_error::stride(*this, index, a, view, s);
+    }
+    if (plan.written && !empty && !is_row_major(view) && !is_free_of_overlap(view))
+        launch_error::overlap(*this, index, view);
+}
+
+void LaunchPlan::check_packed(int index, const TensorView& view, std::span<const std::uint64_t> values) const {
+    std::int64_t last = 0;
+    for (const AxisPlan& axis : tensors_[static_cast<std::size_t>(index)].axes) {
+        const std::int64_t extent = axis.extent(values), stride = magnitude(axis.stride(values));
+        if (extent <= 0) return;
+        last += last_offset(extent, stride, axis.inner, magnitude(axis.inner_stride));
+    }
+    const std::int64_t needed = ((last + 1) * bits_of(view.element) + 7) / 8;
+    if (view.span_bytes() < needed) launch_error::span(*this, index, needed, view.span_bytes());
+}
+
+std::int64_t LaunchPlan::blocks(std::span<const std::uint64_t> values) const {
+    constexpr std::int64_t most = 0x7FFFFFFF;
+    std::int64_t product = 1;
+    bool too_many = false;
+    for (const Term& extent : grid_) {
+        const std::int64_t e = extent(values);
+        if (e <= 0) return 0;
+        too_many = too_many || e > most / product;
+        if (!too_many) product *= e;
+    }
+    if (too_many) launch_error::grid(*this, values);
+    return product;
+}
+
+}  // namespace tessera::runtime

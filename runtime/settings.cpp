@@ -1,0 +1,169 @@
+#include "runtime/settings.hpp"
+
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <pwd.h>
+#include <unistd.h>
+#include <vector>
+
+#include "dsl/base/error.hpp"
+
+namespace tessera::runtime {
+
+namespace {
+
+constexpr std::array settings = {
+    Setting{"TESSERA_CACHE", "on", "on or off: keep compiled kernels on disk"},
+    Setting{"TESSERA_CACHE_DIR", "",
+            "folder of the cubin cache; unset: $XDG_CACHE_HOME/tessera, else ~/.cache/tessera"},
+    Setting{"TESSERA_CACHE_SIZE", "1G",
+            "bytes that the cubin cache may take, with K, M or G; least recently used go first"},
+    Setting{"TESSERA_NVRTC", "", "libnvrtc itself or the folder that holds it; unset: searched for"},
+    Setting{"TESSERA_LINEINFO", "off", "on or off: compile kernels with line information for profilers"},
+    Setting{"TESSERA_KEEP_SOURCE", "",
+            "folder into which the CUDA text of every compiled kernel is written; unset: none"},
+    Setting{"TESSERA_HOST_CHECK", "1", "1 or 0: the host executor checks bounds, alignment and shared-memory races"},
+    Setting{"TESSERA_HOST_WORKERS", "0", "threads of the host executor; 0: one for each core"},
+    Setting{"TESSERA_VERBOSE", "off",
+            "on or off: a line on stderr for every kernel looked up (name, key, hit or miss, ms)"},
+};
+
+constexpr std::array variables = {
+    Setting{"XDG_CACHE_HOME", "", "parent of the default cache folder"},
+    Setting{"HOME", "", "its .cache is the parent of the default cache folder if XDG_CACHE_HOME is unset"},
+    Setting{"CUDA_HOME", "", "toolkit folder, searched for libnvrtc"},
+    Setting{"CUDA_PATH", "", "toolkit folder, searched for libnvrtc"},
+    Setting{"VIRTUAL_ENV", "", "Python environment, searched for the nvidia-cuda-nvrtc wheel"},
+    Setting{"PATH", "", "searched for a disassembler"},
+    Setting{"COLUMNS", "", "width of progress bars"},
+    Setting{"NO_COLOR", "", "any value: plain output"},
+};
+
+const Setting* find(std::span<const Setting> table, std::string_view name) {
+    for (const Setting& row : table) {
+        if (name == row.name) return &row;
+    }
+    return nullptr;
+}
+
+const Setting& row_of(std::string_view name) {
+    const Setting* row = find(settings, name);
+    require_internal(row != nullptr, "a setting is not in the table of settings");
+    return *row;
+}
+
+[[noreturn]] void refuse(const Setting& row, const std::string& value, const std::string& expected) {
+    const std::string standard = *row.default_value ? std::string(" for the default ") + row.default_value : "";
+    throw UsageError(std::string(row.name) + " is \"" + value + "\", which is not " + expected + " (" + row.meaning +
+                     "). Correct it, or unset it" + standard + ".");
+}
+
+std::string text_or_default(const Setting& row) { return environment(row.name).value_or(row.default_value); }
+
+std::optional<bool> parse_switch(std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (text == "on" || text == "1" || text == "true" || text == "yes") return true;
+    if (text == "off" || text == "0" || text == "false" || text == "no") return false;
+    return std::nullopt;
+}
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+    return number;
+}
+
+std::optional<std::int64_t> parse_bytes(std::string_view text) {
+    int shift = 0;
+    if (!text.empty()) {
+        switch (text.back()) {
+            case 'K':
+            case 'k': shift = 10; break;
+            case 'M':
+            case 'm': shift = 20; break;
+            case 'G':
+            case 'g': shift = 30; break;
+            default: break;
+        }
+    }
+    if (shift) text.remove_suffix(1);
+    const auto number = parse_number(text);
+    if (!number || *number > std::numeric_limits<std::int64_t>::max() >> shift) return std::nullopt;
+    return *number << shift;
+}
+
+std::optional<std::filesystem::path> home_folder() {
+    if (const auto home = environment("HOME")) return std::filesystem::path(*home);
+    std::vector<char> buffer(16 * 1024);
+    passwd entry{};
+    passwd* found = nullptr;
+    if (getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found) != 0 || !found || !found->pw_dir ||
+        !*found->pw_dir) {
+        return std::nullopt;
+    }
+    return std::filesystem::path(found->pw_dir);
+}
+
+}  // namespace
+
+std::span<const Setting> settings_table() { return settings; }
+
+std::span<const Setting> system_variables() { return variables; }
+
+std::optional<std::string> environment(std::string_view name) {
+    const Setting* row = find(settings, name);
+    if (!row) row = find(variables, name);
+    require_internal(row != nullptr, "a variable of the environment is not in the tables of settings");
+    const char* value = std::getenv(row->name);
+    if (!value || !*value) return std::nullopt;
+    return std::string(value);
+}
+
+bool setting_on(std::string_view name) {
+    const Setting& row = row_of(name);
+    const std::string text = text_or_default(row);
+    const auto on = parse_switch(text);
+    if (!on) refuse(row, text, "a switch: on, off, 1, 0, true, false, yes or no is expected");
+    return *on;
+}
+
+std::int64_t setting_bytes(std::string_view name) {
+    const Setting& row = row_of(name);
+    const std::string text = text_or_default(row);
+    const auto bytes = parse_bytes(text);
+    if (!bytes)
+        refuse(row, text, "a number of bytes: digits with K, M or G behind them if wanted are expected, as in 512M");
+    return *bytes;
+}
+
+int setting_count(std::string_view name) {
+    const Setting& row = row_of(name);
+    const std::string text = text_or_default(row);
+    const auto number = parse_number(text);
+    if (!number || *number > 65536) refuse(row, text, "a whole number from 0 to 65536");
+    return static_cast<int>(*number);
+}
+
+std::optional<std::filesystem::path> setting_path(std::string_view name) {
+    const auto text = environment(row_of(name).name);
+    if (!text) return std::nullopt;
+    std::error_code error;
+    auto absolute = std::filesystem::absolute(*text, error);
+    return error ? std::filesystem::path(*text) : absolute;
+}
+
+std::optional<std::filesystem::path> default_cache_folder() {
+    // The XDG rules say that a relative XDG_CACHE_HOME is to be ignored.
+    if (const auto xdg = environment("XDG_CACHE_HOME"); xdg && xdg->front() == '/') {
+        return std::filesystem::path(*xdg) / "tessera";
+    }
+    const auto home = home_folder();
+    if (!home || !home->is_absolute()) return std::nullopt;
+    return *home / ".cache" / "tessera";
+}
+
+}  // namespace tessera::runtime

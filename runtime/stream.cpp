@@ -1,0 +1,64 @@
+#include "runtime/stream.hpp"
+
+#include <fmt/format.h>
+
+#include "dsl/base/error.hpp"
+#include "runtime/device_state.hpp"
+#include "runtime/driver/driver.hpp"
+#include "runtime/driver/fork_guard.hpp"
+
+namespace tessera {
+
+using runtime::check_driver;
+using runtime::CurrentContext;
+
+Stream Device::stream() const {
+    if (is_host()) return Stream::default_of(*this);
+    const runtime::DriverApi& api = runtime::driver_api();
+    void* const context = state_->context();
+    const CurrentContext current(context);
+    void* handle = nullptr;
+    check_driver(api.stream_create(&handle, 0), "cuStreamCreate", "make a stream on " + spelling());
+    Stream made(*this, handle, context);
+    made.owner_ = std::shared_ptr<void>(handle, [context](void* h) {
+        if (runtime::forked_after_use()) return;
+        try {
+            const CurrentContext back(context);
+            runtime::driver().api.stream_destroy(h);
+        } catch (const Error&) {
+            // The driver has already shut down; the stream went with it.
+        }
+    });
+    return made;
+}
+
+Stream Stream::default_of(const Device& device) {
+    return Stream(device, nullptr, device.is_host() ? nullptr : device.state().context());
+}
+
+Stream Stream::external(const Device& device, void* handle) {
+    if (device.is_host())
+        throw UsageError("Stream::external needs a CUDA device; the host has only Stream::default_of(device)");
+    if (!handle) return default_of(device);
+    const runtime::DriverApi& api = runtime::driver_api();
+    const CurrentContext current(device.state().context());
+    void* context = nullptr;
+    check_driver(api.stream_context(handle, &context), "cuStreamGetCtx", "use the stream given to Stream::external");
+    return Stream(device, handle, context);
+}
+
+void Stream::synchronize() const {
+    if (device_.is_host()) return;
+    const runtime::DriverApi& api = runtime::driver_api();
+    const CurrentContext current(context_);
+    check_driver(api.stream_synchronize(handle_), "cuStreamSynchronize", "wait for a stream of " + device_.spelling());
+}
+
+bool Stream::is_capturing() const {
+    if (device_.is_host()) return false;
+    runtime::driver_api();
+    const CurrentContext current(context_);
+    return runtime::is_capturing(handle_);
+}
+
+}  // namespace tessera

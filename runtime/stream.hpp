@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+
+#include "runtime/device.hpp"
+
+namespace tessera {
+
+/// A queue of work of one device. On the host, work is done before the call returns. Copies share the queue.
+class Stream {
+public:
+    /// The device's default stream (CUDA: the legacy one, ordered with all streams made by Device::stream).
+    static Stream default_of(const Device& device);
+    /// A CUstream or cudaStream_t made elsewhere, of any context of that GPU. The caller keeps it alive.
+    /// Errors: UsageError on a host device, or if the driver does not know the handle.
+    static Stream external(const Device& device, void* handle);
+
+    const Device& device() const { return device_; }
+    /// The CUstream; null for a default stream and on the host.
+    void* handle() const { return handle_; }
+    /// Waits until all work given so far is done. Errors: UsageError when a kernel failed.
+    void synchronize() const;
+    /// True between the begin and the end of a graph capture of this stream.
+    bool is_capturing() const;
+
+    void* context() const { return context_; }
+    const std::shared_ptr<void>& owner() const { return owner_; }
+
+private:
+    friend class Device;
+    Stream(const Device& device, void* handle, void* context) : device_(device), handle_(handle), context_(context) {}
+
+    Device device_;
+    void* handle_;
+    void* context_;
+    std::shared_ptr<void> owner_;  // destroys a stream that Device::stream made
+};
+
+}  // namespace tessera

@@ -1,0 +1,123 @@
+#include "runtime/tensor.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <fmt/format.h>
+
+#include "dsl/base/error.hpp"
+#include "runtime/device_state.hpp"
+#include "runtime/driver/driver.hpp"
+#include "runtime/driver/fork_guard.hpp"
+
+namespace tessera {
+
+namespace {
+
+using runtime::check_driver;
+using runtime::CurrentContext;
+
+/// Bytes of a dense tensor; what does not fit into 2⁵⁶ bits is a mistake.
+std::int64_t bytes_of(Element element, const Shape& extents) {
+    constexpr std::int64_t limit = std::int64_t{1} << 56;
+    std::int64_t bits = bits_of(element);
+    for (std::int64_t extent : extents) {
+        if (extent < 0)
+            throw UsageError(fmt::format("a tensor of extents {} cannot be: an extent is negative", text_of(extents)));
+        if (extent != 0 && bits > limit / extent)
+            throw UsageError(fmt::format("a {} tensor of extents {} is larger than any memory; look at its extents",
+                                         name_of(element), text_of(extents)));
+        bits *= extent;
+    }
+    return (bits + 7) / 8;
+}
+
+std::shared_ptr<void> host_memory(std::int64_t bytes) {
+    const std::size_t rounded = (static_cast<std::size_t>(bytes) + 255) / 256 * 256;
+    void* memory = std::aligned_alloc(256, rounded);
+    if (!memory) throw UsageError(fmt::format("cannot take {} bytes of host memory", bytes));
+    return std::shared_ptr<void>(memory, std::free);
+}
+
+/// Gives memory back in stream order, without a throw: what a captured stream refuses waits for the next request.
+void give_back(runtime::DeviceState& state, void* memory, const Stream& stream) noexcept {
+    if (runtime::forked_after_use()) return;
+    try {
+        const CurrentContext current(stream.context());
+        const auto address = reinterpret_cast<runtime::DriverPointer>(memory);
+        if (!runtime::is_capturing(stream.handle()) &&
+            runtime::driver().api.free(address, stream.handle()) == runtime::driver_code::success)
+            return;
+        state.free_later({address, stream.handle(), stream.owner()});
+    } catch (...) {
+        // The driver has shut down and took the memory along.
+    }
+}
+
+std::shared_ptr<void> device_memory(const Stream& stream, std::int64_t bytes) {
+    const runtime::DriverApi& api = runtime::driver_api();
+    runtime::DeviceState& state = stream.device().state();
+    const CurrentContext current(stream.context());
+    state.free_pending();
+    runtime::DriverPointer address = 0;
+    check_driver(api.allocate(&address, static_cast<std::size_t>(bytes), state.memory_pool(), stream.handle()),
+                 "cuMemAllocFromPoolAsync", fmt::format("take {} bytes on {}", bytes, stream.device().spelling()));
+    return std::shared_ptr<void>(reinterpret_cast<void*>(address),
+                                 [&state, stream](void* memory) { give_back(state, memory, stream); });
+}
+
+}  // namespace
+
+Tensor Tensor::empty(const Stream& stream, Element element, const Shape& extents) {
+    const std::int64_t bytes = bytes_of(element, extents);
+    std::shared_ptr<void> memory;
+    if (bytes > 0) memory = stream.device().is_host() ? host_memory(bytes) : device_memory(stream, bytes);
+    return adopt(TensorView::of(stream.device(), memory.get(), element, extents), std::move(memory));
+}
+
+Tensor Tensor::zeros(const Stream& stream, Element element, const Shape& extents) {
+    Tensor made = empty(stream, element, extents);
+    const auto bytes = static_cast<std::size_t>(made.bytes());
+    if (bytes == 0) return made;
+    if (stream.device().is_host()) {
+        std::memset(made.data(), 0, bytes);
+        return made;
+    }
+    const CurrentContext current(stream.context());
+    check_driver(runtime::driver_api().fill_bytes(reinterpret_cast<runtime::DriverPointer>(made.data()), 0, bytes,
+                                                  stream.handle()),
+                 "cuMemsetD8Async", fmt::format("clear {} bytes", bytes));
+    return made;
+}
+
+Tensor Tensor::from_host(const Stream& stream, Element element, const Shape& extents, const void* source) {
+    Tensor made = empty(stream, element, extents);
+    copy(stream, made, TensorView::of(Device::host(), source, element, extents));
+    return made;
+}
+
+Tensor Tensor::empty(const Device& device, Element element, const Shape& extents) {
+    return empty(Stream::default_of(device), element, extents);
+}
+
+Tensor Tensor::zeros(const Device& device, Element element, const Shape& extents) {
+    return zeros(Stream::default_of(device), element, extents);
+}
+
+Tensor Tensor::from_host(const Device& device, Element element, const Shape& extents, const void* source) {
+    return from_host(Stream::default_of(device), element, extents, source);
+}
+
+Tensor Tensor::adopt(const TensorView& view, std::shared_ptr<void> keep) {
+    Tensor made;
+    made.view_ = view;
+    made.owner_ = std::move(keep);
+    return made;
+}
+
+Tensor Tensor::to_host(const Stream& stream) const {
+    Tensor made = empty(Device::host(), element(), extents());
+    copy(stream, made, view_);
+    return made;
+}
+
+}  // namespace tessera

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+
+#include "runtime/stream.hpp"
+#include "runtime/tensor_view.hpp"
+
+namespace tessera {
+
+/// A dense row-major tensor that owns its memory; copies share it. On a GPU memory is taken and given back in the order
+/// of a stream: use it on that stream, or on one that waits for it, and keep the tensor while work on it is under way
+/// elsewhere. On the host memory begins at a multiple of 256 bytes.
+class Tensor {
+public:
+    Tensor() = default;
+
+    /// Elements are undefined. A Device stands for its default stream.
+    /// Errors: UsageError for a negative or absurd extent, or when memory is out.
+    static Tensor empty(const Stream& stream, Element element, const Shape& extents);
+    static Tensor empty(const Device& device, Element element, const Shape& extents);
+    /// All bytes 0, which is 0 in every element type but ue8m0 (2⁻¹²⁷).
+    static Tensor zeros(const Stream& stream, Element element, const Shape& extents);
+    static Tensor zeros(const Device& device, Element element, const Shape& extents);
+    /// A copy of `bytes()` bytes at `source`, which may change as soon as the call returns.
+    static Tensor from_host(const Stream& stream, Element element, const Shape& extents, const void* source);
+    static Tensor from_host(const Device& device, Element element, const Shape& extents, const void* source);
+    /// Memory of another owner; `keep` is released with the last copy.
+    static Tensor adopt(const TensorView& view, std::shared_ptr<void> keep);
+
+    /// A copy on the host, complete when the call returns.
+    Tensor to_host(const Stream& stream) const;
+
+    const TensorView& view() const { return view_; }
+    operator const TensorView&() const { return view_; }
+
+    void* data() const { return view_.data; }
+    template <class T>
+    T* as() const {
+        return static_cast<T*>(view_.data);
+    }
+    Element element() const { return view_.element; }
+    const Shape& extents() const { return view_.extents; }
+    const Shape& strides() const { return view_.strides; }
+    const Device& device() const { return view_.device; }
+    std::int64_t count() const { return view_.count(); }
+    std::int64_t bytes() const { return view_.bytes(); }
+    const std::shared_ptr<void>& owner() const { return owner_; }
+
+private:
+    TensorView view_;
+    std::shared_ptr<void> owner_;
+};
+
+/// Copies elements of equal type and extents, with any non-negative strides, between any two devices; where a host is
+/// involved, done when the call returns. Errors: UsageError if the views do not fit each other.
+void copy(const Stream& stream, const TensorView& destination, const TensorView& source);
+
+}  // namespace tessera

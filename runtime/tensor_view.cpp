@@ -1,0 +1,92 @@
+#include "runtime/tensor_view.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "dsl/base/error.hpp"
+
+namespace tessera {
+
+Shape dense_strides(const Shape& extents) {
+    Shape strides = extents;
+    std::int64_t stride = 1;
+    for (int axis = extents.rank() - 1; axis >= 0; --axis) {
+        strides[axis] = stride;
+        stride *= extents[axis];
+    }
+    return strides;
+}
+
+std::string text_of(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ", ")); }
+
+TensorView TensorView::of(const Device& device, void* data, Element element, const Shape& extents) {
+    return of(device, data, element, extents, dense_strides(extents));
+}
+
+TensorView TensorView::of(const Device& device, const void* data, Element element, const Shape& extents) {
+    return of(device, data, element, extents, dense_strides(extents));
+}
+
+TensorView TensorView::of(const Device& device, void* data, Element element, const Shape& extents,
+                          const Shape& strides) {
+    for (std::int64_t extent : extents)
+        if (extent < 0)
+            throw UsageError(fmt::format("a tensor of extents {} cannot be: an extent is negative", text_of(extents)));
+    if (strides.rank() != extents.rank())
+        throw UsageError(
+            fmt::format("a tensor of extents {} needs as many strides, got {}; give one stride an axis, "
+                        "counted in elements",
+                        text_of(extents), text_of(strides)));
+    return TensorView{data, element, extents, strides, device};
+}
+
+TensorView TensorView::of(const Device& device, const void* data, Element element, const Shape& extents,
+                          const Shape& strides) {
+    TensorView view = of(device, const_cast<void*>(data), element, extents, strides);
+    view.read_only = true;
+    return view;
+}
+
+TensorView TensorView::raw(const Device& device, void* data, std::int64_t bytes, Element element) {
+    return of(device, data, element, {bytes * 8 / bits_of(element)});
+}
+
+std::int64_t TensorView::bytes() const { return (count() * bits_of(element) + 7) / 8; }
+
+std::int64_t TensorView::span_bytes() const {
+    std::int64_t last = 0;
+    for (int axis = 0; axis < rank(); ++axis) {
+        if (extents[axis] == 0) return 0;
+        last += (extents[axis] - 1) * (strides[axis] < 0 ? -strides[axis] : strides[axis]);
+    }
+    return ((last + 1) * bits_of(element) + 7) / 8;
+}
+
+bool TensorView::is_contiguous() const {
+    std::int64_t stride = 1;
+    for (int axis = rank() - 1; axis >= 0; --axis) {
+        if (extents[axis] > 1 && strides[axis] != stride) return count() == 0;
+        stride *= extents[axis];
+    }
+    return true;
+}
+
+TensorView TensorView::slice(int axis, std::int64_t begin, std::int64_t end) const {
+    if (axis < 0 || axis >= rank())
+        throw UsageError(fmt::format("slice of axis {}: the tensor has extents {}", axis, text_of(extents)));
+    if (begin < 0 || end < begin || end > extents[axis])
+        throw UsageError(fmt::format("slice [{}, {}) of axis {}: the axis has positions 0 to {} (extents {})", begin,
+                                     end, axis, extents[axis], text_of(extents)));
+    const std::int64_t bits = begin * strides[axis] * bits_of(element);
+    if (bits % 8 != 0)
+        throw UsageError(
+            fmt::format("slice [{}, {}) of axis {} begins within a byte: {} has {} bits; begin at an even "
+                        "position",
+                        begin, end, axis, name_of(element), bits_of(element)));
+    TensorView part = *this;
+    part.data = static_cast<char*>(data) + bits / 8;
+    part.extents[axis] = end - begin;
+    return part;
+}
+
+}  // namespace tessera

@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+
+#include "runtime/cache/cubin_cache.hpp"
+#include "tests/cache/support.hpp"
+
+using namespace tessera::runtime;
+using namespace tessera::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+// The call that is to fail (counted from 1), with which error, and from then on or just once.
+struct Fault {
+    int at = 0;
+    int error = 0;
+    bool for_ever = false;
+    int calls = 0;
+
+    bool strikes() {
+        ++calls;
+        if (at == 0 || !(for_ever ? calls >= at : calls == at)) return false;
+        errno = error;
+        return true;
+    }
+} fault;
+
+const FileOps& real = real_file_ops();
+
+/// The operating system with `fault` in it.
+FileOps faulty_ops() {
+    FileOps ops = real;
+    ops.open = [](const char* p, int f, mode_t m) { return fault.strikes() ? -1 : real.open(p, f, m); };
+    ops.read = [](int d, void* b, std::size_t n) { return fault.strikes() ? ssize_t{-1} : real.read(d, b, n); };
+    ops.write = [](int d, const void* b, std::size_t n) {
+        if (fault.strikes()) return ssize_t{-1};
+        return real.write(d, b, std::min<std::size_t>(n, 1000));  // short writes are legal
+    };
+    ops.flush = [](int) { return fault.strikes() ? -1 : 0; };
+    ops.close = [](int d) {
+        const int result = real.close(d);
+        return fault.strikes() ? -1 : result;
+    };
+    ops.status = [](int d, struct stat* s) { return fault.strikes() ? -1 : real.status(d, s); };
+    ops.status_of_path = [](const char* p, struct stat* s) { return fault.strikes() ? -1 : real.status_of_path(p, s); };
+    ops.rename = [](const char* a, const char* b) { return fault.strikes() ? -1 : real.rename(a, b); };
+    ops.remove_file = [](const char* p) { return fault.strikes() ? -1 : real.remove_file(p); };
+    ops.remove_folder = [](const char* p) { return fault.strikes() ? -1 : real.remove_folder(p); };
+    ops.make_folder = [](const char* p, mode_t m) { return fault.strikes() ? -1 : real.make_folder(p, m); };
+    ops.list_folder = [](const char* p, std::vector<std::string>* n) {
+        return fault.strikes() ? -1 : real.list_folder(p, n);
+    };
+    ops.set_stamp = [](const char* p, std::int64_t s) { return fault.strikes() ? -1 : real.set_stamp(p, s); };
+    return ops;
+}
+
+constexpr int errors[] = {ENOSPC, EIO, EACCES, EROFS, EINTR, ESTALE, ENOENT, EEXIST, EMFILE, EXDEV, EDQUOT, EBUSY};
+
+/// Everything that a process does with its cache, with faults; what is loaded must be what was published.
+void use(CubinCache& cache) {
+    for (int n = 0; n < 3; ++n) {
+        const auto found = cache.load(sample_key(n));
+        if (found) {
+            REQUIRE(same(*found, sample_compilation(n, 5'000)));
+        } else {
+            cache.publish(sample_key(n), sample_compilation(n, 5'000));
+        }
+    }
+    (void)cache.list();
+    (void)cache.verify();
+    (void)cache.evict();
+}
+
+int temporaries(const fs::path& folder) {
+    int count = 0;
+    for (const std::string& file : files_below(folder)) count += file.find(".tmp-") != std::string::npos;
+    return count;
+}
+
+}  // namespace
+
+TEST_CASE("faults: any one system call fails, in any way: no error, no wrong bytes, no temporary left") {
+    const FileOps ops = faulty_ops();
+    int runs = 0;
+    for (const int error : errors) {
+        for (int at = 1;; ++at, ++runs) {
+            CAPTURE(error, at);
+            TemporaryFolder folder;
+            const fs::path kept = folder.path() / "cache";
+            fault = {};
+            {
+                // An entry that must be replaced, one that is evicted, and one to be found.
+                CubinCache before({true, kept, 1 << 20}, ops);
+                for (int n : {0, 1, 4}) before.publish(sample_key(n), sample_compilation(n, 5'000));
+                write_file(place_of(kept, sample_key(0)), "damaged");
+                REQUIRE(real.set_stamp(place_of(kept, sample_key(4)).c_str(), 1) == 0);
+            }
+            fault = {.at = at, .error = error};
+            CubinCache cache({true, kept, 17'000}, ops);
+            use(cache);
+            const bool struck = fault.calls >= at;
+            // Afterwards everything is as if nothing had happened.
+            fault = {};
+            CHECK(temporaries(kept) == 0);
+            CubinCache after({true, kept, 1 << 20}, ops);
+            use(after);
+            for (int n = 0; n < 3; ++n) CHECK(same(after.load(sample_key(n)).value(), sample_compilation(n, 5'000)));
+            if (!struck) break;
+        }
+    }
+    CHECK(runs > 12 * 30);
+}
+
+TEST_CASE("faults: the disk fills up and stays full (C31)") {
+    const FileOps ops = faulty_ops();
+    for (int at = 1;; ++at) {
+        CAPTURE(at);
+        TemporaryFolder folder;
+        fault = {.at = at, .error = ENOSPC, .for_ever = true};
+        CubinCache cache({true, folder.path() / "cache", 1 << 20}, ops);
+        use(cache);
+        const bool struck = fault.calls >= at;
+        fault = {};
+        CubinCache after({true, folder.path() / "cache", 1 << 20}, ops);
+        use(after);
+        for (int n = 0; n < 3; ++n) CHECK(same(after.load(sample_key(n)).value(), sample_compilation(n, 5'000)));
+        if (!struck) break;
+    }
+}
+
+TEST_CASE("faults: only writing fails, what was kept before is still served and no temporary stays") {
+    TemporaryFolder folder;
+    FileOps ops = real;
+    {
+        CubinCache cache({true, folder.path(), 1 << 20});
+        cache.publish(sample_key(0), sample_compilation(0, 5'000));
+    }
+    ops.write = [](int descriptor, const void* from, std::size_t bytes) {
+        static int calls = 0;
+        if (++calls % 2) return real.write(descriptor, from, std::min<std::size_t>(bytes, 100));
+        errno = ENOSPC;
+        return ssize_t{-1};
+    };
+    CubinCache cache({true, folder.path(), 1 << 20}, ops);
+    use(cache);
+    CHECK(cache.stats().hits == 1);
+    CHECK(cache.stats().failed == 2);
+    CHECK(files_below(folder.path()).size() == 1);
+}

@@ -1,0 +1,27 @@
+# cmake -DWAY=installed|subdirectory -D… -P run.cmake: see CMakeLists.txt.
+
+function(step what)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${what} failed:\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+set(options -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER})
+if(SANITIZE)  # a sanitized library needs its runtime in every program
+  list(APPEND options -DCMAKE_CXX_FLAGS=-fsanitize=${SANITIZE})
+endif()
+if(WAY STREQUAL "installed")
+  step("the installation" ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+  list(APPEND options -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+else()
+  list(APPEND options -DTESSERA_FOLDER=${ROOT})
+endif()
+step("the configuration" ${CMAKE_COMMAND} -S ${ROOT}/tests/consumer/project -B ${WORK}/build ${options})
+step("the build" ${CMAKE_COMMAND} --build ${WORK}/build)
+step("the program" ${WORK}/build/consumer)
+if(NOT output MATCHES "y = 2 4 6 8 10\n")
+  message(FATAL_ERROR "the program should print 'y = 2 4 6 8 10' but prints:\n${output}")
+endif()

@@ -1,0 +1,195 @@
+#include "dsl/emit/expression.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "dsl/base/error.hpp"
+#include "dsl/emit/cuda.hpp"
+#include "tests/emit/builder.hpp"
+
+using namespace tessera;
+using test::BinaryOp;
+using test::Builder;
+using test::Ref;
+using test::UnaryOp;
+
+namespace {
+
+/// A program with named registers to make expressions from.
+struct Bench : Builder {
+    Bench() : Builder("bench") {
+        h = array("h", bf16, 2, 8);
+        q = array("q", e4m3, 4, 8);
+        g = array("g", f16, 2, 8);
+        u = array("u", u8, 4, 8);
+        x = array("x", f32, 1, 8);
+        one = array("one", i8, 1, 1);
+    }
+    int h, q, g, u, x, one;
+
+    std::string scalar(Ref node) { return print(node, false); }
+    std::string word(Ref node) { return print(node, true); }
+    using Builder::word;
+
+private:
+    std::string print(Ref node, bool as_word) {
+        const emit::Names names(program);
+        emit::HelperSet helpers;
+        emit::Expressions expressions(program, names, helpers);
+        return (as_word ? expressions.word(node) : expressions.scalar(node)).text;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("expressions: parentheses only where C++ or the reader needs them") {
+    Bench b;
+    const Ref t = b.thread(), two = b.i(2);
+    CHECK(b.scalar(b.add(b.mul(t, two), two)) == "thread * 2 + 2");
+    CHECK(b.scalar(b.mul(b.add(t, two), two)) == "(thread + 2) * 2");
+    CHECK(b.scalar(b.sub(t, b.sub(t, two))) == "thread - (thread - 2)");
+    CHECK(b.scalar(b.sub(b.sub(t, two), t)) == "thread - 2 - thread");
+    CHECK(b.scalar(b.add(t, b.add(t, two))) == "thread + thread + 2");
+    CHECK(b.scalar(b.mul(t, b.binary(BinaryOp::div, t, two))) == "thread * (thread / 2)");
+    CHECK(b.scalar(b.binary(BinaryOp::shl, b.add(t, two), two)) == "(thread + 2) << 2");
+    CHECK(b.scalar(b.select(b.less(t, two), b.add(t, two), t)) == "thread < 2 ? thread + 2 : thread");
+    CHECK(b.scalar(b.unary(UnaryOp::neg, b.unary(UnaryOp::neg, t))) == "-(-thread)");
+    CHECK(b.scalar(b.add(t, b.i(-7))) == "thread - 7");
+}
+
+TEST_CASE("expressions: floats keep the order in which they are written") {
+    Bench b;
+    const Ref x = b.word(b.x, b.i(0)), y = b.word(b.x, b.i(1));
+    CHECK(b.scalar(b.add(x, b.add(y, x))) == "x[0] + (x[1] + x[0])");
+    CHECK(b.scalar(b.mul(x, b.mul(y, x))) == "x[0] * (x[1] * x[0])");
+    CHECK(b.scalar(b.binary(BinaryOp::max, x, b.f(1))) == "fmaxf(x[0], 1.0f)");
+}
+
+TEST_CASE("expressions: widening casts and suffixes only where nothing else says the type") {
+    Bench b;
+    const Ref t = b.thread();
+    CHECK(b.scalar(b.mul(b.block(), b.l(4))) == "block * 4");
+    CHECK(b.scalar(b.add(b.block(), b.cast(i64, b.add(t, b.i(1))))) == "block + thread + 1");
+    CHECK(b.scalar(b.mul(b.cast(i64, t), b.l(4))) == "(long long)thread * 4");
+    CHECK(b.scalar(b.mul(b.block(), b.cast(i64, b.add(t, b.i(1))))) == "block * (thread + 1)");
+    CHECK(b.scalar(b.add(b.l(1), b.l(2))) == "1ll + 2");
+    CHECK(b.scalar(b.add(b.block(), b.l(1ll << 31))) == "block + 2147483648ll");
+    CHECK(b.scalar(b.binary(BinaryOp::min, b.block(), b.l(4))) == "min(block, 4ll)");
+}
+
+TEST_CASE("expressions: literals") {
+    Bench b;
+    CHECK(b.scalar(b.f(448)) == "448.0f");
+    CHECK(b.scalar(b.f(-2)) == "-2.0f");
+    CHECK(b.scalar(b.f(-0.0f)) == "-0.0f");
+    CHECK(b.scalar(b.f(0.5f)) == "0x1p-1f /* 0.5 */");
+    CHECK(b.scalar(b.constant(f32, 0x7fc00000)) == "__uint_as_float(0x7fc00000u /* NaN */)");
+    CHECK(b.scalar(b.constant(f32, 0xff800000)) == "__uint_as_float(0xff800000u /* -inf */)");
+    CHECK(b.scalar(b.constant(f64, 0x3fb999999999999a)) == "0x1.999999999999ap-4 /* 0.1 */");
+    CHECK(b.scalar(b.constant(bf16, 0x3f80)) == "0x3f80u /* 1 */");
+    CHECK(b.scalar(b.constant(f16, 0x0001)) == "0x0001u /* 5.960464477539063e-08 */");
+    CHECK(b.scalar(b.constant(e4m3, 0x7e)) == "0x7eu /* 448 */");
+    CHECK(b.scalar(b.constant(e4m3, 0x7f)) == "0x7fu");
+    CHECK(b.scalar(b.constant(i8, 0xff)) == "-1");
+    CHECK(b.scalar(b.constant(u64, ~0ull)) == "18446744073709551615ull");
+    CHECK(b.scalar(b.constant(i64, 1ull << 63)) == "-9223372036854775807ll - 1");
+    CHECK(b.scalar(b.constant(boolean, 1)) == "true");
+}
+
+TEST_CASE("expressions: bf16 becomes f32 with one instruction from either half") {
+    Bench b;
+    const Ref w = b.word(b.h, b.i(3));
+    CHECK(b.scalar(b.cast(f32, b.lane(w, 0))) == "__uint_as_float(h[3] << 16)");
+    CHECK(b.scalar(b.cast(f32, b.lane(w, 1))) == "__uint_as_float(h[3] & 0xffff0000u)");
+    CHECK(b.scalar(b.cast(f32, b.constant(bf16, 0x4040))) == "3.0f");
+}
+
+TEST_CASE("expressions: other narrow floats become f32 by their lane") {
+    Bench b;
+    const Ref q = b.word(b.q, b.i(0)), g = b.word(b.g, b.i(1));
+    CHECK(b.scalar(b.cast(f32, b.lane(q, 3))) == "f32_from_e4m3(q[0], 3)");
+    CHECK(b.scalar(b.cast(f32, b.lane(g, 1))) == "f32_from_f16(g[1], 1)");
+    CHECK(b.scalar(b.cast(f32, b.bitcast(ue8m0, b.lane(b.word(b.u, b.i(0)), 2)))) ==
+          "__uint_as_float(((u[0] >> 16) & 0xffu) << 23)");
+}
+
+TEST_CASE("expressions: packs of casts are one conversion of all elements") {
+    Bench b;
+    std::vector<Ref> x;
+    for (int i = 0; i < 4; ++i) x.push_back(b.word(b.x, b.i(i)));
+    CHECK(b.word(b.pack({b.cast(bf16, x[0]), b.cast(bf16, x[1])})) == "bf16x2_from_f32(x[0], x[1])");
+    const auto casts = b.pack({b.cast(e4m3, x[0]), b.cast(e4m3, x[1]), b.cast(e4m3, x[2]), b.cast(e4m3, x[3])});
+    CHECK(b.word(casts) == "e4m3x4_from_f32(x[0], x[1], x[2], x[3])");
+    CHECK(b.word(b.cast(e4m3, b.pack({x[0], x[1], x[2], x[3]}))) == "e4m3x4_from_f32(x[0], x[1], x[2], x[3])");
+    CHECK(b.word(b.pack({b.cast(e4m3, x[0]), b.cast(e4m3, x[1])})) == "e4m3x2_from_f32(x[0], x[1])");
+    CHECK(b.scalar(b.cast(e4m3, x[0])) == "e4m3x2_from_f32(x[0], 0.0f)");
+    const Ref h = b.word(b.h, b.i(0));
+    CHECK(b.word(b.cast(f16, h)) == "f16x2_from_f32(__uint_as_float(h[0] << 16), __uint_as_float(h[0] & 0xffff0000u))");
+}
+
+TEST_CASE("expressions: a wide source is rounded once on its way to a narrow float") {
+    Bench b;
+    CHECK(b.scalar(b.cast(bf16, b.thread())) == "bf16x2_from_f32(f32_odd_from_i64(thread), 0.0f)");
+    CHECK(b.scalar(b.cast(f16, b.constant(f64, 0))) == "f16x2_from_f32(f32_odd_from_f64(0.0), 0.0f)");
+    CHECK(b.scalar(b.cast(bf16, b.word(b.one, b.i(0)))) == "bf16x2_from_f32((float)(signed char)one[0], 0.0f)");
+}
+
+TEST_CASE("expressions: packs of halves and bytes are byte permutations") {
+    Bench b;
+    const Ref h0 = b.word(b.h, b.i(0)), h1 = b.word(b.h, b.i(1));
+    CHECK(b.word(b.pack({b.lane(h0, 0), b.lane(h1, 0)})) == "__byte_perm(h[0], h[1], 0x5410)");
+    CHECK(b.word(b.pack({b.lane(h0, 1), b.lane(h1, 1)})) == "__byte_perm(h[0], h[1], 0x7632)");
+    CHECK(b.word(b.pack({b.lane(h0, 1), b.lane(h0, 0)})) == "__byte_perm(h[0], 0u, 0x1032)");
+    CHECK(b.word(b.pack({b.lane(h0, 0), b.lane(h0, 1)})) == "h[0]");
+    CHECK(b.word(b.pack({b.constant(bf16, 0x3f80), b.constant(bf16, 0x4000)})) == "0x40003f80u");
+    CHECK(b.word(b.pack({b.lane(h0, 1), b.constant(bf16, 0)})) == "__byte_perm(h[0], 0u, 0x7632)");
+    const auto byte = [&](int word, int lane) { return b.lane(b.word(b.u, b.i(word)), lane); };
+    CHECK(b.word(b.pack({byte(0, 0), byte(0, 1), byte(0, 2), byte(0, 3)})) == "u[0]");
+    CHECK(b.word(b.pack({byte(0, 3), byte(1, 3), byte(0, 2), byte(1, 2)})) == "__byte_perm(u[0], u[1], 0x6273)");
+    CHECK(b.word(b.pack({byte(0, 1), byte(1, 1), byte(2, 1), byte(0, 0)})) ==
+          "__byte_perm(__byte_perm(u[0], u[1], 0x0251), u[2], 0x3510)");
+    CHECK(b.word(b.pack({byte(0, 1), byte(1, 1), byte(2, 1), byte(3, 1)})) ==
+          "__byte_perm(__byte_perm(__byte_perm(u[0], u[1], 0x3251), u[2], 0x3510), u[3], 0x5210)");
+}
+
+TEST_CASE("expressions: packed operations keep the word") {
+    Bench b;
+    const Ref h = b.word(b.h, b.i(0)), k = b.word(b.h, b.i(1)), g = b.word(b.g, b.i(0)), q = b.word(b.q, b.i(0));
+    CHECK(b.word(b.unary(UnaryOp::abs, h)) == "h[0] & 0x7fff7fffu");
+    CHECK(b.word(b.unary(UnaryOp::neg, q)) == "q[0] ^ 0x80808080u");
+    CHECK(b.scalar(b.unary(UnaryOp::abs, b.lane(h, 1))) == "(h[0] >> 16) & 0x7fffu");
+    CHECK(b.word(b.binary(BinaryOp::max, h, k)) == "max_bf16x2(h[0], h[1])");
+    CHECK(b.word(b.mul(g, g)) == "mul_f16x2(g[0], g[0])");
+    CHECK(b.word(b.shuffle(h, 8)) == "__shfl_xor_sync(0xffffffffu, h[0], 8)");
+    CHECK(b.word(b.binary(BinaryOp::div, h, k)) ==
+          "__byte_perm(bf16x2_from_f32(__uint_as_float(h[0] << 16) / __uint_as_float(h[1] << 16), 0.0f), "
+          "bf16x2_from_f32(__uint_as_float((h[0] >> 16) << 16) / __uint_as_float((h[1] >> 16) << 16), 0.0f), 0x5410)");
+}
+
+TEST_CASE("expressions: lanes of small integers are in range") {
+    Bench b;
+    const Ref u = b.word(b.u, b.i(0));
+    CHECK(b.scalar(b.lane(u, 0)) == "u[0] & 0xffu");
+    CHECK(b.scalar(b.lane(u, 3)) == "u[0] >> 24");
+    CHECK(b.scalar(b.add(b.lane(u, 1), b.constant(u8, 1))) == "(((u[0] >> 8) & 0xffu) + 1) & 0xffu");
+    CHECK(b.scalar(b.word(b.one, b.i(0))) == "(signed char)one[0]");
+    CHECK(b.scalar(b.bitcast(u16, b.lane(b.word(b.h, b.i(0)), 0))) == "h[0] & 0xffffu");
+}
+
+TEST_CASE("expressions: integers from floats truncate and saturate") {
+    Bench b;
+    const Ref x = b.word(b.x, b.i(0));
+    CHECK(b.scalar(b.cast(i32, x)) == "__float2int_rz(x[0])");
+    CHECK(b.scalar(b.cast(u64, x)) == "__float2ull_rz(x[0])");
+    CHECK(b.scalar(b.cast(i8, x)) == "min(max(__float2int_rz(x[0]), -128), 127)");
+    CHECK(b.scalar(b.cast(boolean, x)) == "x[0] != 0.0f");
+}
+
+TEST_CASE("expressions: what CUDA cannot say is refused in words") {
+    Bench b;
+    CHECK_THROWS_WITH(b.scalar(b.cast(e2m1, b.f(1))),
+                      Catch::Contains("no cast from f32 to e2m1") && Catch::Contains("bitcast"));
+    CHECK_THROWS_AS(b.scalar(b.make(i64, {}, ir::BlockIndex{0})), InternalError);
+    Builder named("for");
+    CHECK_THROWS_WITH(emit::cuda_text(named.program, Target::h200()), Catch::Contains("cannot be called 'for'"));
+}

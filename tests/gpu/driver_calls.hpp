@@ -1,0 +1,42 @@
+#pragma once
+
+#include <dlfcn.h>
+
+// Driver calls that only tests make.
+
+namespace tessera::test {
+
+template <class Signature>
+Signature* driver_call(const char* symbol) {
+    static void* library = dlopen("libcuda.so.1", RTLD_NOW);
+    return reinterpret_cast<Signature*>(dlsym(library, symbol));
+}
+
+/// What a captured stream did, ready to be repeated.
+class Graph {
+public:
+    explicit Graph(void* graph) {
+        driver_call<int(void**, void*, unsigned long long)>("cuGraphInstantiateWithFlags")(&executable_, graph, 0);
+    }
+    bool launch(void* stream) const {
+        return driver_call<int(void*, void*)>("cuGraphLaunch")(executable_, stream) == 0;
+    }
+    bool is_ready() const { return executable_ != nullptr; }
+
+private:
+    void* executable_ = nullptr;
+};
+
+enum class CaptureMode { global = 0, thread_local_mode = 1, relaxed = 2 };
+
+inline bool begin_capture(void* stream, CaptureMode mode) {
+    return driver_call<int(void*, int)>("cuStreamBeginCapture_v2")(stream, static_cast<int>(mode)) == 0;
+}
+
+/// The captured graph; null if the capture was broken.
+inline void* end_capture(void* stream) {
+    void* graph = nullptr;
+    return driver_call<int(void*, void**)>("cuStreamEndCapture")(stream, &graph) == 0 ? graph : nullptr;
+}
+
+}  // namespace tessera::test

@@ -1,0 +1,6 @@
+// expect: the operands have different element types; cast one of them: cast<f32>(v)
+#include <tessera/dsl.hpp>
+
+using namespace tessera;
+
+auto wrong(const Value<f32, 1>& a, const Value<bf16, 1>& b) { return max(a, b); }

@@ -1,0 +1,263 @@
+#include "tests/support/programs/evaluator.hpp"
+
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <unordered_map>
+#include <utility>
+
+#include "tests/support/programs/arithmetic.hpp"
+
+namespace tessera::test {
+namespace {
+
+using ir::Ref;
+
+struct Tile {
+    Shape shape;
+    std::vector<std::uint64_t> elements;
+};
+
+using Position = std::vector<std::int64_t>;
+
+std::int64_t flat(const Shape& shape, const Position& at) {
+    std::int64_t index = 0;
+    for (int axis = 0; axis < shape.rank(); ++axis) index = index * shape[axis] + at[axis];
+    return index;
+}
+
+/// Calls f(position, flat index) for every element, in row-major order.
+template <class F>
+void each(const Shape& shape, F&& f) {
+    Position at(shape.rank(), 0);
+    const std::int64_t count = shape.count();
+    for (std::int64_t i = 0; i < count; ++i) {
+        std::int64_t rest = i;
+        for (int axis = shape.rank() - 1; axis >= 0; --axis) at[axis] = rest % shape[axis], rest /= shape[axis];
+        f(at, i);
+    }
+}
+
+/// A tensor or shared tile as extents, strides and bytes.
+struct Memory {
+    Element type;
+    std::uint8_t* base;
+    struct Axis {
+        std::int64_t extent, stride, inner, inner_stride;
+    };
+    std::vector<Axis> axes;
+
+    bool holds(const Position& at) const {
+        for (std::size_t a = 0; a < axes.size(); ++a)
+            if (at[a] < 0 || at[a] >= axes[a].extent) return false;
+        return true;
+    }
+    std::uint8_t* address(const Position& at) const {
+        std::int64_t offset = 0;
+        for (std::size_t a = 0; a < axes.size(); ++a)
+            offset += at[a] / axes[a].inner * axes[a].stride + at[a] % axes[a].inner * axes[a].inner_stride;
+        return base + offset * (bits_of(type) / 8);
+    }
+};
+
+class Block {
+public:
+    Block(const ir::Program& program, const std::vector<void*>& tensors, const std::vector<std::uint64_t>& scalars,
+          Position index)
+        : program_(program), tensors_(tensors), scalars_(scalars), index_(std::move(index)) {
+        for (const auto& tile : program.shared)
+            shared_.emplace_back(tile.shape.count() * (bits_of(tile.type) / 8), 0xCD);
+        for (const auto& v : program.variables) variables_.push_back({v.shape, {}});
+    }
+
+    void run(const ir::Body& body) {
+        for (const auto& statement : body) {
+            memo_.clear();
+            std::visit([&](const auto& op) { step(op); }, statement.op);
+        }
+    }
+
+    std::int64_t number(Ref node) { return integer_value(node->type, value(node).elements[0]); }
+
+private:
+    void step(const ir::For& loop) {
+        const std::int64_t begin = number(loop.begin), end = number(loop.end), by = number(loop.step);
+        for (std::int64_t i = begin; i < end; i += by) {
+            counters_[loop.loop] = i;
+            run(loop.body);
+        }
+        counters_.erase(loop.loop);
+    }
+    void step(const ir::Bind& bind) {
+        bound_.erase(bind.value);  // of the turn before
+        bound_[bind.value] = value(bind.value);
+    }
+    void step(const ir::Assign& assign) { variables_[assign.variable] = value(assign.value); }
+    void step(const ir::Store& store) {
+        const Tile& tile = value(store.value);
+        const Memory memory = memory_of(store.view);
+        const std::size_t bytes = bits_of(memory.type) / 8;
+        each_place(store.view, [&](const Position& at, std::int64_t i) {
+            if (memory.holds(at)) std::memcpy(memory.address(at), &tile.elements[i], bytes);
+        });
+    }
+    template <class Other>
+    void step(const Other&) {
+        throw std::logic_error("a lowered statement in a recorded program");
+    }
+
+    /// Calls f(coordinates in the memory, flat index in the tile).
+    template <class F>
+    void each_place(const ir::View& view, F&& f) {
+        Shape extents;
+        Position origin;
+        for (const auto& axis : view.axes) extents.push_back(axis.extent), origin.push_back(number(axis.offset));
+        each(extents, [&](Position at, std::int64_t i) {
+            for (std::size_t a = 0; a < origin.size(); ++a) at[a] += origin[a];
+            f(at, i);
+        });
+    }
+
+    Memory memory_of(const ir::View& view) {
+        Memory memory;
+        if (view.space == ir::Space::global) {
+            const auto& tensor = program_.tensors[view.memory];
+            memory.type = tensor.type;
+            memory.base = static_cast<std::uint8_t*>(tensors_[view.memory]);
+            for (const auto& axis : tensor.axes)
+                memory.axes.push_back({number(axis.extent), number(axis.stride), axis.inner, axis.inner_stride});
+            return memory;
+        }
+        const auto& tile = program_.shared[view.memory];
+        memory.type = tile.type;
+        memory.base = shared_[view.memory].data();
+        std::int64_t stride = tile.shape.count();
+        for (const std::int64_t extent : tile.shape) {
+            stride /= extent;
+            memory.axes.push_back({extent, stride, 1, 0});
+        }
+        return memory;
+    }
+
+    /// A bound tile as it was at its line; anything else as of now, once a statement.
+    const Tile& value(Ref node) {
+        for (const auto* known : {&bound_, &memo_})
+            if (const auto found = known->find(node); found != known->end()) return found->second;
+        Tile tile = std::visit([&](const auto& op) { return compute(node, op); }, node->op);
+        return memo_.emplace(node, std::move(tile)).first->second;
+    }
+
+    Tile one(std::uint64_t bits) const { return {{}, {bits}}; }
+    Tile compute(Ref, const ir::Constant& c) { return one(c.bits); }
+    Tile compute(Ref, const ir::Parameter& p) { return one(scalars_[p.index]); }
+    Tile compute(Ref, const ir::LoopIndex& l) { return one(static_cast<std::uint64_t>(counters_.at(l.loop))); }
+    Tile compute(Ref, const ir::BlockIndex& b) { return one(static_cast<std::uint64_t>(index_[b.axis])); }
+    Tile compute(Ref, const ir::VariableRead& v) { return variables_[v.variable]; }
+    Tile compute(Ref node, const ir::Coordinate& c) {
+        Tile out{node->shape, {}};
+        each(node->shape, [&](const Position& at, std::int64_t) { out.elements.push_back(at[c.axis]); });
+        return out;
+    }
+
+    /// Element i of an operand that may be of rank 0 beside tiles.
+    static std::uint64_t element(const Tile& t, std::int64_t i) {
+        return t.shape.rank() == 0 ? t.elements[0] : t.elements[i];
+    }
+    template <class F>
+    static Tile map(const Shape& shape, F&& f) {
+        Tile out{shape, {}};
+        const std::int64_t count = shape.count();
+        for (std::int64_t i = 0; i < count; ++i) out.elements.push_back(f(i));
+        return out;
+    }
+    Tile compute(Ref node, const ir::Unary& u) {
+        const Tile& a = value(u.value);
+        return map(node->shape, [&](std::int64_t i) { return apply(u.op, node->type, element(a, i)); });
+    }
+    Tile compute(Ref node, const ir::Binary& b) {
+        const Tile &x = value(b.a), &y = value(b.b);
+        return map(node->shape, [&](std::int64_t i) { return apply(b.op, b.a->type, element(x, i), element(y, i)); });
+    }
+    Tile compute(Ref node, const ir::Select& s) {
+        const Tile &c = value(s.condition), &x = value(s.a), &y = value(s.b);
+        return map(node->shape, [&](std::int64_t i) { return element(c, i) != 0 ? element(x, i) : element(y, i); });
+    }
+    Tile compute(Ref node, const ir::Cast& c) {
+        const Tile& a = value(c.value);
+        return map(node->shape, [&](std::int64_t i) { return convert(c.value->type, node->type, element(a, i)); });
+    }
+    Tile compute(Ref, const ir::Bitcast& b) { return value(b.value); }
+    Tile compute(Ref, const ir::Convert& c) { return value(c.value); }
+    Tile compute(Ref node, const ir::Load& load) {
+        const std::uint64_t fill = value(load.fill).elements[0];
+        const Memory memory = memory_of(load.view);
+        Tile out{node->shape, std::vector<std::uint64_t>(node->shape.count(), fill)};
+        const std::size_t bytes = bits_of(memory.type) / 8;
+        each_place(load.view, [&](const Position& at, std::int64_t i) {
+            if (!memory.holds(at)) return;
+            out.elements[i] = 0;
+            std::memcpy(&out.elements[i], memory.address(at), bytes);
+        });
+        return out;
+    }
+    Tile compute(Ref node, const ir::Reduce& r) {
+        const Tile& a = value(r.value);
+        Tile out{node->shape, std::vector<std::uint64_t>(node->shape.count())};
+        static constexpr ir::BinaryOp fold[] = {ir::BinaryOp::add, ir::BinaryOp::max, ir::BinaryOp::min};
+        const ir::BinaryOp op = fold[static_cast<int>(r.op)];
+        each(a.shape, [&](Position at, std::int64_t i) {
+            const bool first = at[r.axis] == 0;
+            at[r.axis] = 0;
+            std::uint64_t& into = out.elements[flat(node->shape, at)];
+            into = first ? a.elements[i] : apply(op, node->type, into, a.elements[i]);
+        });
+        return out;
+    }
+    Tile compute(Ref node, const ir::Broadcast& b) {
+        const Tile& a = value(b.value);
+        Tile out{node->shape, {}};
+        each(node->shape, [&](Position at, std::int64_t) {
+            for (int axis = 0; axis < a.shape.rank(); ++axis)
+                if (a.shape[axis] == 1) at[axis] = 0;
+            out.elements.push_back(a.elements[a.shape.rank() == 0 ? 0 : flat(a.shape, at)]);
+        });
+        return out;
+    }
+    Tile compute(Ref node, const ir::Reshape& r) { return {node->shape, value(r.value).elements}; }
+    Tile compute(Ref node, const ir::Permute& p) {
+        const Tile& a = value(p.value);
+        Tile out{node->shape, {}};
+        Position from(node->shape.rank());
+        each(node->shape, [&](const Position& at, std::int64_t) {
+            for (std::size_t axis = 0; axis < at.size(); ++axis) from[p.order[axis]] = at[axis];
+            out.elements.push_back(a.elements[flat(a.shape, from)]);
+        });
+        return out;
+    }
+    template <class Other>
+    Tile compute(Ref, const Other&) {
+        throw std::logic_error("a lowered node in a recorded program");
+    }
+
+    const ir::Program& program_;
+    const std::vector<void*>& tensors_;
+    const std::vector<std::uint64_t>& scalars_;
+    Position index_;
+    std::vector<std::vector<std::uint8_t>> shared_;
+    std::vector<Tile> variables_;
+    std::map<int, std::int64_t> counters_;
+    std::unordered_map<Ref, Tile> bound_, memo_;
+};
+
+}  // namespace
+
+void evaluate(const ir::Program& recorded, const std::vector<void*>& tensors,
+              const std::vector<std::uint64_t>& scalars) {
+    Block outside(recorded, tensors, scalars, {});
+    Shape grid;
+    for (const Ref extent : recorded.grid) grid.push_back(outside.number(extent));
+    each(grid,
+         [&](const Position& index, std::int64_t) { Block(recorded, tensors, scalars, index).run(recorded.body); });
+}
+
+}  // namespace tessera::test

@@ -1,0 +1,204 @@
+// The command as a user types it: exit codes and the sentences on stderr.
+#include "tools/tessera/command_line.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "tests/tool/support.hpp"
+
+namespace tessera::tool_test {
+namespace {
+
+struct Outcome {
+    int code;
+    std::string output, error;
+};
+
+/// Sends a descriptor to a file until the end of the scope.
+class Redirect {
+public:
+    Redirect(int descriptor, const std::string& path) : descriptor_(descriptor), saved_(::dup(descriptor)) {
+        const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        ::dup2(file, descriptor);
+        ::close(file);
+    }
+    ~Redirect() {
+        std::fflush(nullptr);
+        ::dup2(saved_, descriptor_);
+        ::close(saved_);
+    }
+
+private:
+    int descriptor_, saved_;
+};
+
+Outcome tessera(std::vector<std::string> words) {
+    const Folder folder;
+    words.insert(words.begin(), "tessera");
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    int code = 0;
+    std::fflush(nullptr);
+    {
+        const Redirect out(STDOUT_FILENO, folder.file("out"));
+        const Redirect err(STDERR_FILENO, folder.file("err"));
+        code = tool::run_command_line(static_cast<int>(words.size()), argv.data());
+    }
+    return {code, get(folder.file("out")), get(folder.file("err"))};
+}
+
+std::string golden(const std::string& name) { return std::string(TESSERA_GOLDEN_FOLDER) + "/" + name + ".safetensors"; }
+
+TEST_CASE("wrong usage is exit code 2 and help is 0") {
+    CHECK(tessera({}).code == 2);
+    CHECK(tessera({"frobnicate"}).code == 2);
+    CHECK(tessera({"verify"}).code == 2);
+    CHECK(tessera({"list", "--nonsense"}).error.find("--nonsense") != std::string::npos);
+    CHECK(tessera({"quantize", "a"}).code == 2);
+    for (const char* command : {"list", "show", "run", "verify", "quantize", "cache", "doctor"}) {
+        const Outcome help = tessera({command, "--help"});
+        CHECK(help.code == 0);
+        CHECK(help.output.size() > 80);
+    }
+}
+
+TEST_CASE("list and doctor print what there is") {
+    const Outcome list = tessera({"list"});
+    CHECK(list.code == 0);
+    for (const char* name : {"batched_transpose", "per_block_cast", "per_token_cast", "num_per_channels"}) {
+        CHECK(list.output.find(name) != std::string::npos);
+    }
+    const Outcome doctor = tessera({"doctor"});
+    CHECK(doctor.code == 0);
+    CHECK(doctor.output.find("NVRTC") != std::string::npos);
+    CHECK(doctor.output.find("TESSERA_CACHE_DIR") != std::string::npos);
+}
+
+TEST_CASE("verify holds a case to its file") {
+    const Outcome right = tessera({"verify", "--device", "host", golden("per_token_cast-7")});
+    CHECK(right.code == 0);
+    CHECK(right.output.find("1 passed, 0 failed, 0 skipped on host") != std::string::npos);
+
+    const Folder folder;
+    const std::string bad = folder.file("bad.safetensors");
+    std::string bytes = get(golden("batched_transpose-3"));
+    bytes.back() = static_cast<char>(bytes.back() ^ 4);
+    put(bad, bytes);
+    const Outcome wrong = tessera({"verify", "--device", "host", golden("per_token_cast-7"), bad});
+    CHECK(wrong.code == 1);
+    CHECK(wrong.output.find("FAILED   " + bad +
+                            ": out.out differs in 1 of 49152 elements, first at [1, 191, 127]: expected 0x") !=
+          std::string::npos);
+    CHECK(wrong.output.find("1 passed, 1 failed") != std::string::npos);
+}
+
+TEST_CASE("verify fails when it cannot run something or runs nothing") {
+    const Outcome later = tessera({"verify", "--device", "host", golden("per_token_cast-10")});
+    CHECK(later.code == 1);
+    CHECK(later.output.find("the output format e2m1 is not written yet; leave the file out or give --skip-unknown") !=
+          std::string::npos);
+    const Outcome skipped = tessera({"verify", "--device", "host", "--skip-unknown", golden("per_token_cast-10")});
+    CHECK(skipped.code == 1);
+    CHECK(skipped.output.find("skipped") == 0);
+    CHECK(skipped.error ==
+          "tessera: no case was run, so nothing is verified; give files of kernels that `tessera list` names\n");
+    const Outcome some =
+        tessera({"verify", "--device", "host", "--skip-unknown", golden("mhc_sinkhorn-1"), golden("per_token_cast-3")});
+    CHECK(some.code == 0);
+    CHECK(some.output.find("1 passed, 0 failed, 1 skipped") != std::string::npos);
+
+    const Folder folder;
+    const std::string typo = folder.file("typo");
+    write_file(typo, {{{"in.x", StoredType::BF16, {0, 8}}, ""}},
+               {{"kernel", "per_token_cast"}, {"args", "{\"sff\": \"rowf\"}"}, {"strides", "{}"}});
+    const Outcome unknown = tessera({"verify", "--device", "host", "--skip-unknown", typo});
+    CHECK(unknown.code == 1);
+    CHECK(unknown.output.find("FAILED   " + typo + ": per_token_cast has no option \"sff\"") == 0);
+    CHECK(tessera({"verify", "--device", "host", folder.file("none")}).code == 1);
+}
+
+TEST_CASE("run writes a case that verify accepts") {
+    const Folder folder;
+    const std::string out = folder.file("out.safetensors");
+    for (const char* name : {"per_token_cast-2", "per_block_cast-2", "batched_transpose-1"}) {
+        const Outcome run = tessera({"run", "--device", "host", golden(name), "--out", out, "--force"});
+        CHECK(run.code == 0);
+        CHECK(run.error.empty());
+        CHECK(tessera({"verify", "--device", "host", out}).code == 0);
+    }
+    const Outcome again = tessera({"run", "--device", "host", golden("per_token_cast-2"), "--out", out});
+    CHECK(again.code == 1);
+    CHECK(again.error == "tessera: the output " + out + " exists already; remove it or ask for it to be replaced\n");
+}
+
+TEST_CASE("show prints the stages that need no compiler") {
+    const Outcome recorded = tessera({"show", "per_token_cast", "--stage", "program"});
+    CHECK(recorded.code == 0);
+    CHECK(recorded.output.find("per_token_cast") != std::string::npos);
+    CHECK(tessera({"show", "batched_transpose", "in=e4m3", "--stage", "lowered", "--arch", "sm_100a"}).code == 0);
+    const Outcome text = tessera(
+        {"show", "per_block_cast", "in=f32", "block_size=32x128", "sf=packed", "hidden=4096", "--stage", "cuda"});
+    CHECK(text.code == 0);
+    CHECK(text.output.find("__global__") != std::string::npos);
+    CHECK(tessera({"show", "nothing"}).error == "tessera: there is no kernel \"nothing\"; `tessera list` names them\n");
+    CHECK(tessera({"show", "per_token_cast", "--arch", "sm_80"}).error ==
+          "tessera: there is no target \"sm_80\"; use sm_90a or sm_100a\n");
+    CHECK(tessera({"show", "per_token_cast", "--stage", "wasm"}).error ==
+          "tessera: there is no stage \"wasm\"; use program, lowered, cuda, ptx, resources or sass\n");
+    CHECK(tessera({"show", "per_token_cast", "in=i8"}).error ==
+          "tessera: the command line: in is \"i8\"; use one of bf16, f32\n");
+    CHECK(tessera({"show", "per_token_cast", "fmt=e2m1"}).error ==
+          "tessera: the output format e2m1 is not written yet; choose another value\n");
+}
+
+TEST_CASE("quantize prints its table and refuses what it must") {
+    const Folder folder;
+    const std::string model = folder.file("model"), out = folder.file("out");
+    write_file(model, {{{"w", StoredType::F32, {40, 40}}, std::string(6400, '\x3f')},
+                       {{"b", StoredType::F32, {2}}, "12345678"}});
+    const Outcome done = tessera({"quantize", model, "-o", out, "--device", "host"});
+    CHECK(done.error.empty());
+    CHECK(done.code == 0);
+    CHECK(done.output.find("2: 1 quantized, 1 copied") != std::string::npos);
+    CHECK(SafetensorsFile::open(out).tensors().size() == 3);
+
+    CHECK(tessera({"quantize", model, "-o", out, "--device", "host"}).error ==
+          "tessera: the output " + out + " exists already; remove it or ask for it to be replaced\n");
+    CHECK(tessera({"quantize", model, "-o", out, "--device", "host", "--force"}).code == 0);
+    CHECK(tessera({"quantize", model, "-o", model, "--force"}).error ==
+          "tessera: the output " + model + " is the input itself; give another name\n");
+    CHECK(tessera({"quantize", out, "-o", folder.file("twice")}).code == 1);
+    CHECK(tessera({"quantize", model, "-o", folder.file("x"), "--format", "e2m1"}).error ==
+          "tessera: there is no quantization to \"e2m1\" yet; use e4m3\n");
+    for (const char* block : {"0x128", "128", "axb", "-1x4"}) {
+        CHECK(tessera({"quantize", model, "-o", folder.file("x"), "--block", block}).code == 1);
+    }
+    CHECK(tessera({"quantize", folder.file("none"), "-o", folder.file("x")}).error ==
+          "tessera: " + folder.file("none") + ": there is no such file; check the path\n");
+    CHECK(tessera({"quantize", model, "-o", folder.file("x"), "--device", "tpu"}).code == 1);
+    CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("cache looks after its folder") {
+    const Folder folder;
+    ::setenv("TESSERA_CACHE_DIR", folder.file("cache").c_str(), 1);
+    CHECK(tessera({"cache", "ls"}).output.find("0 entries") == 0);
+    CHECK(tessera({"cache", "verify"}).code == 0);
+    const Outcome clear = tessera({"cache", "clear"});
+    CHECK(clear.code == 0);
+    CHECK(clear.output.find("removed 0 entries") == 0);
+    ::setenv("TESSERA_CACHE_SIZE", "many", 1);
+    const Outcome bad = tessera({"cache", "ls"});
+    CHECK(bad.code == 1);
+    CHECK(bad.error.find("TESSERA_CACHE_SIZE") != std::string::npos);
+    CHECK(tessera({"doctor"}).code == 0);
+    ::unsetenv("TESSERA_CACHE_SIZE");
+    ::unsetenv("TESSERA_CACHE_DIR");
+}
+
+}  // namespace
+}  // namespace tessera::tool_test

@@ -1,0 +1,126 @@
+// The golden cases on the host executor, and that a single flipped bit of an output fails.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+
+#include "tests/tool/support.hpp"
+#include "tools/tessera/verdict.hpp"
+
+namespace tessera::tool_test {
+namespace {
+
+using namespace tool;
+
+struct Ran {
+    const KernelEntry* kernel;
+    Case the_case;
+    std::vector<Result> results;
+};
+
+std::vector<std::string> golden_files() {
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(TESSERA_GOLDEN_FOLDER)) {
+        if (entry.path().extension() == ".safetensors") files.push_back(entry.path().string());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+/// All cases whose kernel and options exist, run once.
+const std::vector<Ran>& ran_cases() {
+    static const std::vector<Ran> ran = [] {
+        std::vector<Ran> result;
+        const Stream stream = Device::host().stream();
+        for (const std::string& file : golden_files()) {
+            Case the_case = load_case(file);
+            std::string why;
+            const KernelEntry* kernel = kernel_for(the_case, why);
+            if (!kernel) continue;
+            std::vector<Result> results = kernel->run(stream, the_case);
+            result.push_back({kernel, std::move(the_case), std::move(results)});
+        }
+        return result;
+    }();
+    return ran;
+}
+
+TEST_CASE("all golden files are there and can be read") {
+    std::size_t tensors = 0;
+    for (const std::string& file : golden_files()) {
+        const Case the_case = load_case(file);
+        tensors += the_case.inputs.size() + the_case.outputs.size();
+        CHECK_FALSE(the_case.outputs.empty());
+    }
+    CHECK(golden_files().size() == 95);
+    CHECK(tensors > 300);
+}
+
+TEST_CASE("the golden cases agree bit for bit on the host executor") {
+    std::map<std::string, int> passed;
+    for (const Ran& ran : ran_cases()) {
+        const auto wrong = judge(*ran.kernel, ran.the_case, ran.results);
+        INFO(ran.the_case.file << ": " << wrong.value_or(""));
+        CHECK_FALSE(wrong);
+        ++passed[ran.kernel->name];
+    }
+    CHECK(passed["batched_transpose"] == 3);
+    CHECK(passed["per_token_cast"] == 6);
+    CHECK(passed["per_block_cast"] == 3);
+}
+
+/// Bytes of packed scales that belong to no block.
+bool counts(const Rule& rule, const CaseTensor& tensor, std::size_t byte) {
+    if (rule.packed_blocks == 0) return true;
+    const std::size_t row = static_cast<std::size_t>(tensor.shape.back()) * tensor.value_bytes();
+    return byte % row < static_cast<std::size_t>(rule.packed_blocks);
+}
+
+TEST_CASE("a flipped bit of an expected output fails") {
+    int flipped = 0, ignored = 0;
+    for (const Ran& ran : ran_cases()) {
+        for (std::size_t i = 0; i < ran.the_case.outputs.size(); ++i) {
+            Case changed = ran.the_case;
+            CaseTensor& output = changed.outputs[i];
+            const Rule rule = ran.kernel->rule(changed, output.name);
+            const std::size_t step = output.values.size() <= 2048 ? 1 : output.values.size() / 509;
+            for (std::size_t byte = 0; byte < output.values.size(); byte += step) {
+                const std::byte bit{static_cast<unsigned char>(1u << (byte % 8))};
+                output.values[byte] ^= bit;
+                const bool fails = judge(*ran.kernel, changed, ran.results).has_value();
+                output.values[byte] ^= bit;
+                if (fails != counts(rule, output, byte)) FAIL(ran.the_case.file << " byte " << byte);
+                ++(fails ? flipped : ignored);
+            }
+        }
+    }
+    CHECK(flipped > 5000);
+    CHECK(ignored > 0);  // the spare bytes of packed scales
+}
+
+TEST_CASE("a flipped bit of our output fails, in its padding too") {
+    int flipped = 0, padding = 0;
+    for (const Ran& ran : ran_cases()) {
+        std::vector<Result> results = ran.results;
+        for (Result& result : results) {
+            const std::size_t step = result.tensor.values.size() <= 2048 ? 1 : result.tensor.values.size() / 251;
+            for (std::size_t byte = 0; byte < result.tensor.values.size(); byte += step) {
+                result.tensor.values[byte] ^= std::byte{0x10};
+                if (!judge(*ran.kernel, ran.the_case, results)) FAIL(ran.the_case.file << " byte " << byte);
+                result.tensor.values[byte] ^= std::byte{0x10};
+                ++flipped;
+            }
+            for (std::byte& byte : result.padding) {
+                byte ^= std::byte{0x01};
+                if (!judge(*ran.kernel, ran.the_case, results)) FAIL(ran.the_case.file << " padding");
+                byte ^= std::byte{0x01};
+                ++padding;
+            }
+        }
+    }
+    CHECK(flipped > 2500);
+    CHECK(padding > 100);
+}
+
+}  // namespace
+}  // namespace tessera::tool_test

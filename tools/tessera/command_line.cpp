@@ -1,0 +1,149 @@
+#include "tools/tessera/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fmt/format.h>
+#include <functional>
+#include <new>
+
+#include "dsl/base/error.hpp"
+#include "tools/tessera/commands.hpp"
+
+namespace tessera::tool {
+
+namespace {
+
+constexpr const char* device_help = "Where to run: host, host:sm_100a, cuda, cuda:1, or best (a GPU if there is one)";
+
+/// The subcommands, each with its options; `chosen` becomes the one that was named.
+class CommandLine {
+public:
+    CommandLine() {
+        app_.require_subcommand(1);
+        app_.set_help_all_flag("--help-all", "Print the help of all subcommands");
+        app_.footer(
+            "Settings are environment variables; `tessera doctor` prints them.\n"
+            "Exit codes: 0 done, 1 refused or different, 2 wrong usage.");
+        add_list();
+        add_show();
+        add_run();
+        add_verify();
+        add_quantize();
+        add_cache();
+        add_doctor();
+    }
+
+    int run(int argc, char** argv) {
+        app_.parse(argc, argv);
+        return chosen_();
+    }
+
+    CLI::App& app() { return app_; }
+
+private:
+    CLI::App* add(CLI::App& parent, const char* name, const char* help, std::function<int()> action) {
+        CLI::App* command = parent.add_subcommand(name, help);
+        command->parse_complete_callback([this, action = std::move(action)] { chosen_ = action; });
+        return command;
+    }
+
+    void add_list() { add(app_, "list", "Name the kernels and their options", list_kernels); }
+
+    void add_show() {
+        CLI::App* command =
+            add(app_, "show", "Print a kernel at a stage of its way to machine code", [this] { return show(show_); });
+        command->add_option("kernel", show_.kernel, "A kernel of `tessera list`")->required();
+        command->add_option(
+            "options", show_.options,
+            "key=value words, such as in=f32 sf=packed block_size=32x32 hidden=4096; none: a default case");
+        command
+            ->add_option(
+                "--stage", show_.stage,
+                "program (as recorded), lowered (what a thread does), cuda, ptx, resources (registers, spills, "
+                "shared memory, instructions, bank conflicts), sass (needs nvdisasm or cuobjdump)")
+            ->capture_default_str();
+        command->add_option("--arch", show_.arch, "sm_90a or sm_100a")->capture_default_str();
+    }
+
+    void add_run() {
+        CLI::App* command = add(app_, "run", "Run a case and write its inputs and outputs as a new case",
+                                [this] { return tool::run(run_); });
+        command->add_option("case", run_.file, "A case file, such as those of tests/golden")->required();
+        command->add_option("--out,-o", run_.output, "The file to write")->required();
+        command->add_option("--device", run_.device, device_help)->capture_default_str();
+        command->add_flag("--force", run_.force, "Replace the output if it exists");
+    }
+
+    void add_verify() {
+        CLI::App* command = add(app_, "verify", "Run cases and compare the outputs with the files, bit for bit",
+                                [this] { return verify(verify_); });
+        command->add_option("cases", verify_.files, "Case files, such as those of tests/golden")->required();
+        command->add_option("--device", verify_.device, device_help)->capture_default_str();
+        command->add_flag("--skip-unknown", verify_.skip_unknown,
+                          "List kernels and options that are not written yet as skipped instead of failing");
+    }
+
+    void add_quantize() {
+        CLI::App* command =
+            add(app_, "quantize", "Quantize the 2-D weights of a safetensors checkpoint to FP8 and measure the loss",
+                [this] { return quantize(quantize_); });
+        command->add_option("model", quantize_.input, "The checkpoint; F32, BF16 and F16 weights are quantized")
+            ->required();
+        command
+            ->add_option("--out,-o", quantize_.output,
+                         "The file to write: codes, <name>_scale_inv with the scales, all other tensors unchanged")
+            ->required();
+        command->add_option("--format", quantize_.format, "Format of the codes: e4m3")->capture_default_str();
+        command->add_option("--block", quantize_.block, "Rows x columns of a scale block")->capture_default_str();
+        command->add_option("--device", quantize_.device, device_help)->capture_default_str();
+        command->add_flag("--force", quantize_.force, "Replace the output if it exists");
+    }
+
+    void add_cache() {
+        CLI::App* command = app_.add_subcommand("cache", "Look after the cache of compiled kernels");
+        command->require_subcommand(1);
+        add(*command, "ls", "List the entries, most recently used first", cache_list);
+        add(*command, "clear", "Remove all entries", cache_clear);
+        add(*command, "verify", "Read every entry and check it; exit code 1 if one is damaged", cache_verify);
+    }
+
+    void add_doctor() {
+        add(app_, "doctor", "Say what was found (driver, compiler, devices, cache) and what all settings are", doctor);
+    }
+
+    CLI::App app_{"Tessera: GPU kernels written in a C++ tile language, compiled at run time", "tessera"};
+    ShowRequest show_;
+    RunRequest run_;
+    VerifyRequest verify_;
+    QuantizeRequest quantize_;
+    std::function<int()> chosen_;
+};
+
+int complain(const char* what, int code) {
+    std::fflush(stdout);
+    fmt::print(stderr, "tessera: {}\n", what);
+    return code;
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+    try {
+        CommandLine line;
+        try {
+            return line.run(argc, argv);
+        } catch (const CLI::Success& help) {
+            return line.app().exit(help);
+        } catch (const CLI::ParseError& error) {
+            return complain(fmt::format("{}; `tessera --help` says what there is", error.what()).c_str(), 2);
+        }
+    } catch (const Error& error) {
+        return complain(error.what(), 1);
+    } catch (const std::bad_alloc&) {
+        return complain("there is not enough memory; close other programs or take smaller files", 1);
+    } catch (const std::exception& error) {
+        return complain(fmt::format("unexpected error: {}; please report it", error.what()).c_str(), 1);
+    }
+}
+
+}  // namespace tessera::tool

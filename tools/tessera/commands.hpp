@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+// What the subcommands of `tessera` do, one file each. They print to stdout, return the exit code, and throw the
+// library's errors, which main prints as one sentence.
+
+namespace tessera::tool {
+
+int list_kernels();
+
+struct ShowRequest {
+    std::string kernel;
+    std::vector<std::string> options;  // key=value
+    std::string stage = "cuda";
+    std::string arch = "sm_90a";
+};
+int show(const ShowRequest& request);
+
+struct RunRequest {
+    std::string file;
+    std::string output;
+    std::string device = "best";
+    bool force = false;
+};
+int run(const RunRequest& request);
+
+struct VerifyRequest {
+    std::vector<std::string> files;
+    std::string device = "best";
+    bool skip_unknown = false;
+};
+int verify(const VerifyRequest& request);
+
+struct QuantizeRequest {
+    std::string input;
+    std::string output;
+    std::string format = "e4m3";
+    std::string block = "128x128";
+    std::string device = "best";
+    bool force = false;
+};
+int quantize(const QuantizeRequest& request);
+
+int cache_list();
+int cache_clear();
+int cache_verify();
+
+int doctor();
+
+}  // namespace tessera::tool

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/tessera/golden_case.hpp"
+
+namespace tessera::tool {
+
+/// How an output is compared with the file (tests/golden/README.md).
+struct Rule {
+    /// The output holds packed scales of that many blocks a row: the bytes behind them are unspecified in the file and
+    /// must be 0 in ours. 0: every bit counts.
+    std::int64_t packed_blocks = 0;
+};
+
+/// An output as a kernel left it, copied to the host.
+struct Result {
+    CaseTensor tensor;
+    std::vector<std::byte> padding;  // memory of the output that belongs to no element; must be 0
+};
+
+/// Nothing if the result is what the case expects; else a sentence about the type, extents, strides along extents > 1,
+/// or the first differing element with its coordinates and both bit patterns.
+std::optional<std::string> difference(const CaseTensor& expected, const Result& got, const Rule& rule = {});
+
+}  // namespace tessera::tool
