@@ -71,7 +71,8 @@ Tensor Tensor::empty(const Stream& stream, Element element, const Shape& extents
     const std::int64_t bytes = bytes_of(element, extents);
     std::shared_ptr<void> memory;
     if (bytes > 0) memory = stream.device().is_host() ? host_memory(bytes) : device_memory(stream, bytes);
-    return adopt(TensorView::of(stream.device(), memory.get(), element, extents), std::move(memory));
+    const TensorView view = TensorView::of(stream.device(), memory.get(), element, extents);
+    return adopt(view, std::move(memory));
 }
 
 Tensor Tensor::zeros(const Stream& stream, Element element, const Shape& extents) {

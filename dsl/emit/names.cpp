@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 
 #include "dsl/base/error.hpp"
 #include "dsl/emit/helpers.hpp"
@@ -11,63 +12,15 @@ namespace tessera::emit {
 namespace {
 
 /// C++'s keywords, CUDA's built-in names, and what this emitter itself writes.
-constexpr const char* reserved[] = {
-    "alignas",      "alignof",
-    "and",          "and_eq",
-    "asm",          "auto",
-    "bitand",       "bitor",
-    "bool",         "break",
-    "case",         "catch",
-    "char",         "char16_t",
-    "char32_t",     "class",
-    "compl",        "const",
-    "const_cast",   "constexpr",
-    "continue",     "decltype",
-    "default",      "delete",
-    "do",           "double",
-    "dynamic_cast", "else",
-    "enum",         "explicit",
-    "export",       "extern",
-    "false",        "float",
-    "for",          "friend",
-    "goto",         "if",
-    "inline",       "int",
-    "long",         "mutable",
-    "namespace",    "new",
-    "noexcept",     "not",
-    "not_eq",       "nullptr",
-    "operator",     "or",
-    "or_eq",        "private",
-    "protected",    "public",
-    "register",     "reinterpret_cast",
-    "return",       "short",
-    "signed",       "sizeof",
-    "static",       "static_assert",
-    "static_cast",  "struct",
-    "switch",       "template",
-    "this",         "thread_local",
-    "throw",        "true",
-    "try",          "typedef",
-    "typeid",       "typename",
-    "union",        "unsigned",
-    "using",        "virtual",
-    "void",         "volatile",
-    "wchar_t",      "while",
-    "xor",          "xor_eq",
-    "final",        "override",
-    "threadIdx",    "blockIdx",
-    "blockDim",     "gridDim",
-    "warpSize",     "abs",
-    "llabs",        "fabs",
-    "fabsf",        "min",
-    "max",          "fmin",
-    "fmax",         "fminf",
-    "fmaxf",        "fmod",
-    "fmodf",        "rsqrt",
-    "rsqrtf",       Names::thread,
-    Names::block,   Names::shared_memory,
-    Names::words,
-};
+constexpr const char* reserved =
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class "
+    "compl const const_cast constexpr continue decltype default delete do double dynamic_cast else enum "
+    "explicit export extern false float for friend goto if inline int long mutable namespace new "
+    "noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast "
+    "return short signed sizeof static static_assert static_cast struct switch template this "
+    "thread_local throw true try typedef typeid typename union unsigned using virtual void volatile "
+    "wchar_t while xor xor_eq final override threadIdx blockIdx blockDim gridDim warpSize abs llabs fabs "
+    "fabsf min max fmin fmax fminf fmaxf fmod fmodf rsqrt rsqrtf ";
 
 bool is_identifier(const std::string& name) {
     return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
@@ -86,6 +39,19 @@ std::string identifier(const std::string& wanted) {
     return std::isdigit(static_cast<unsigned char>(out[0])) != 0 ? "_" + out : out;
 }
 
+/// Names that no program may give, made once for a process.
+const std::unordered_set<std::string>& never_free() {
+    static const std::unordered_set<std::string> names = [] {
+        std::istringstream words(reserved);
+        std::unordered_set<std::string> all = {Names::thread, Names::block, Names::shared_memory, Names::words};
+        for (std::string word; words >> word;) all.insert(word);
+        for (const Helper& helper : helper_table()) all.insert(helper.name);
+        for (const std::string& name : all_memory_helper_names()) all.insert(name);
+        return all;
+    }();
+    return names;
+}
+
 template <class List, class Names, class Unique>
 void name_all(const List& list, Names& names, const Unique& unique) {
     for (const auto& item : list) names.push_back(unique(item.name));
@@ -94,10 +60,7 @@ void name_all(const List& list, Names& names, const Unique& unique) {
 }  // namespace
 
 Names::Names(const ir::Program& program) {
-    for (const char* name : reserved) taken_.insert(name);
-    for (const Helper& helper : helper_table()) taken_.insert(helper.name);
-    for (const std::string& name : all_memory_helper_names()) taken_.insert(name);
-    if (!is_identifier(program.name) || taken_.contains(program.name))
+    if (!is_identifier(program.name) || never_free().contains(program.name))
         throw UsageError(program.place, "a kernel cannot be called '" + program.name +
                                             "' in CUDA; give record() a name of letters, digits and underscores that "
                                             "is no word of the language");
@@ -116,7 +79,8 @@ Names::Names(const ir::Program& program) {
 std::string Names::unique(const std::string& wanted) {
     const std::string base = identifier(wanted);
     std::string name = base;
-    for (int n = 2; !taken_.insert(name).second; ++n) name = base + "_" + std::to_string(n);
+    for (int n = 2; never_free().contains(name) || !taken_.insert(name).second; ++n)
+        name = base + "_" + std::to_string(n);
     return name;
 }
 
@@ -129,7 +93,8 @@ void Names::name_loops(const ir::Body& body, std::vector<std::string>& enclosing
         const std::string base = identifier(loop->name);
         std::string name = base;
         const auto clashes = [&] {
-            return taken_.contains(name) || std::find(enclosing.begin(), enclosing.end(), name) != enclosing.end();
+            return never_free().contains(name) || taken_.contains(name) ||
+                   std::find(enclosing.begin(), enclosing.end(), name) != enclosing.end();
         };
         for (int n = 2; clashes(); ++n) name = base + "_" + std::to_string(n);
         loops[static_cast<std::size_t>(loop->loop)] = name;

@@ -4,7 +4,6 @@
 
 #include "dsl/base/error.hpp"
 #include "dsl/ir/print.hpp"
-#include "dsl/ir/print_expression.hpp"
 #include "dsl/ir/walk.hpp"
 
 namespace tessera::ir::detail {
@@ -33,9 +32,8 @@ void Diagnosis::fail(const char* rule, Ref node, const char* why) const {
                 (where.empty() ? "" : " (" + where + ")");
     }
     if (node) {
-        const Names names(program);
-        text += ", node " + std::to_string(node->id) + " \"" + ExpressionPrinter(names, limit).definition(node) +
-                "\" of type " + print_type(node->type, node->shape);
+        text += ", node " + std::to_string(node->id) + " \"" + print(program, node, limit) + "\" of type " +
+                print_type(node->type, node->shape);
         std::string operands;
         for_each_operand(
             *node, [&](Ref o) { operands += (operands.empty() ? " over " : ", ") + print_type(o->type, o->shape); });

@@ -198,6 +198,11 @@ std::string print(Ref expression, std::size_t limit) {
     return ExpressionPrinter(names, limit)(expression);
 }
 
+std::string print(const Program& program, Ref expression, std::size_t limit) {
+    const Names names(program);
+    return ExpressionPrinter(names, limit).definition(expression);
+}
+
 std::string print_line(const Program& program, const Statement& statement, std::size_t limit) {
     const Names names(program);
     return std::visit(Line(names, limit), statement.op);

@@ -15,6 +15,9 @@ std::string print(const Program& program);
 /// (tensor0, loop1). Longer than `limit` characters it is cut, with "…" at the end.
 std::string print(Ref expression, std::size_t limit = 2000);
 
+/// The same with the names of `program`; a bound tile shows what it computes.
+std::string print(const Program& program, Ref expression, std::size_t limit = 2000);
+
 /// Text of one statement of `program`, without its body, its notes and its line end.
 std::string print_line(const Program& program, const Statement& statement, std::size_t limit = 2000);
 

@@ -43,11 +43,12 @@ bool touch_group(const ir::Body& body, std::size_t i, Touched& t) {
 class Pass {
 public:
     void run(ir::Body& body) {
-        for (std::size_t before = 1; before != kept_.size() + 1;) {
-            before = kept_.size() + 1;
+        std::size_t before = 0;
+        do {
+            before = kept_.size();
             Touched t;
             walk(body, t);
-        }
+        } while (kept_.size() != before);
         drop(body);
     }
 

@@ -48,8 +48,8 @@ Ref TileCode::scalar(Ref node) {
 /// Finds where digits must be cut and written out so that every leaf under `node` can be read.
 void TileCode::look_ahead(Iteration& it, Ref node, const Position& at, std::vector<Ref>* leaves) const {
     if (node->scalar()) return;
-    const auto read = [&](const RegisterTile& tile) {
-        const std::vector<std::int64_t> c = it.coefficients(tile, at);
+    const auto read = [&](const RegisterTile& tile, const Position& place) {
+        const std::vector<std::int64_t> c = it.coefficients(tile, place);
         for (std::size_t d = 0; d < c.size(); ++d) {
             if (c[d] % tile.pack == 0) continue;
             const std::int64_t factor = tile.pack / std::gcd<std::int64_t>(c[d], tile.pack);
@@ -58,13 +58,13 @@ void TileCode::look_ahead(Iteration& it, Ref node, const Position& at, std::vect
     };
     if (const auto tile = tiles_.find(node->id); tile != tiles_.end()) {
         if (leaves) leaves->push_back(node);
-        return read(tile->second);
+        return read(tile->second, at);
     }
     ir::for_each_operand(*node, [&](Ref operand) {
         if (operand->scalar()) return;
         const Position below = it.through(*node, *operand, at);
         if (plan_.conversion(node, operand))
-            read(*tile_of(node, operand));
+            read(*tile_of(node, operand), below);
         else
             look_ahead(it, operand, below, leaves);
     });
@@ -106,7 +106,8 @@ Ref TileCode::read_lane(Iteration& it, const RegisterTile& tile, const Position&
 
 void TileCode::set_lane(Iteration& it, const Run& run, std::int64_t lane) const {
     for (std::size_t i = 0; i < run.digits.size(); ++i) {
-        it.digits[static_cast<std::size_t>(run.digits[i])].constant = lane % run.counts[i];
+        const bool last = i + 1 == run.digits.size();
+        it.digits[static_cast<std::size_t>(run.digits[i])].constant = lane % run.counts[i] + (last ? run.base : 0);
         lane /= run.counts[i];
     }
 }

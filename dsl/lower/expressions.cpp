@@ -195,6 +195,23 @@ bool is_tiles_of(Ref count, Ref limit, std::int64_t n) {
 
 }  // namespace
 
+bool Facts::non_negative(Ref node) const {
+    std::int64_t value = 0;
+    if (constant_value(node, value)) return value >= 0;
+    if (node->as<ir::BlockIndex>() || node->as<ir::LoopIndex>()) return true;
+    if (const auto* p = node->as<ir::Parameter>()) {
+        for (const ir::TensorParam& tensor : program_.tensors)
+            for (const ir::Axis& axis : tensor.axes)
+                for (const Ref fact : {axis.extent, axis.stride})
+                    if (const auto* q = fact->as<ir::Parameter>(); q && q->index == p->index) return true;
+        return false;
+    }
+    const auto* b = node->as<ir::Binary>();
+    if (!b || !non_negative(b->a) || !non_negative(b->b)) return false;
+    return b->op == BinaryOp::add || b->op == BinaryOp::mul || b->op == BinaryOp::div || b->op == BinaryOp::mod || b->op == BinaryOp::min ||
+           b->op == BinaryOp::max;
+}
+
 bool Facts::inside(Ref offset, std::int64_t extent, Ref limit) const {
     std::int64_t end = 0;
     if (constant_value(limit, end)) {

@@ -50,6 +50,8 @@ public:
     std::int64_t divisor(Ref node) const;
     /// Largest possible value, or −1 if none is known. Blocks and loops count from 0.
     std::int64_t upper_bound(Ref node) const;
+    /// Whether it can never be below 0. Blocks, loops and the extents of tensors never are.
+    bool non_negative(Ref node) const;
     /// Whether offset + extent ≤ limit for every block and iteration.
     bool inside(Ref offset, std::int64_t extent, Ref limit) const;
 

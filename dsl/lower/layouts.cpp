@@ -19,6 +19,7 @@ namespace {
 struct Group {
     std::vector<Ref> members;
     int widest_bits = 0;    // over the memories that it is loaded from and stored to
+    int vector = 1 << 20;   // the longest that all of them allow
     bool leaves = false;    // stored, reduced or assigned, not only broadcast
     Ref given = nullptr;    // load with a distribution of its own
     Ref load = nullptr;     // the largest
@@ -90,7 +91,7 @@ private:
             if (const auto* st = s.as<ir::Store>(); st && !st->value->scalar()) {
                 Group& g = group_of(st->value);
                 g.leaves = true;
-                g.widest_bits = std::max(g.widest_bits, bits_of(memory_type(st->view)));
+                touch(g, st->view);
             }
             if (const auto* a = s.as<ir::Assign>(); a && !a->value->scalar()) group_of(a->value).leaves = true;
         });
@@ -101,7 +102,7 @@ private:
         Group& g = group_of(n);
         g.members.push_back(n);
         if (const auto* load = n->as<ir::Load>()) {
-            g.widest_bits = std::max(g.widest_bits, bits_of(memory_type(load->view)));
+            touch(g, load->view);
             if (load->per_thread.rank() > 0 && !g.given) g.given = n;
             if (!g.load || n->shape.count() > g.load->shape.count()) g.load = n;
         }
@@ -112,6 +113,11 @@ private:
         if (const auto* b = n->as<ir::Broadcast>(); b && !b->value->scalar()) group_of(b->value).spread = n;
     }
 
+    void touch(Group& g, const ir::View& view) const {
+        int axis = -1;
+        g.widest_bits = std::max(g.widest_bits, bits_of(memory_type(view)));
+        g.vector = std::min(g.vector, longest_vector(program_, view, target_, axis));
+    }
     Element memory_type(const ir::View& v) const {
         const auto i = static_cast<std::size_t>(v.memory);
         return v.space == ir::Space::global ? program_.tensors[i].type : program_.shared[i].type;
@@ -170,12 +176,11 @@ private:
     }
     Layout loaded_layout(const Group& g) const {
         int axis = -1;
-        int vector = longest_vector(program_, g.load->as<ir::Load>()->view, target_, axis);
-        vector = std::min(vector, std::max(1, target_.vector_bytes() * 8 / g.widest_bits));
-        return with_vector(g.load->shape, axis, vector);
+        longest_vector(program_, g.load->as<ir::Load>()->view, target_, axis);
+        return with_vector(g.load->shape, axis, std::min(g.vector, std::max(1, target_.vector_bytes() * 8 / g.widest_bits)));
     }
     Layout plain_layout(Ref n, const Group& g) const {
-        return with_vector(n->shape, n->shape.rank() - 1, g.widest_bits ? std::max(1, target_.vector_bytes() * 8 / g.widest_bits) : 1);
+        return with_vector(n->shape, n->shape.rank() - 1, g.widest_bits ? std::min(g.vector, std::max(1, target_.vector_bytes() * 8 / g.widest_bits)) : 1);
     }
     Layout with_vector(const Shape& shape, int axis, int vector) const {
         if (axis < 0) axis = shape.rank() - 1;

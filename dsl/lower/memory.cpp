@@ -134,6 +134,8 @@ ir::Access TileCode::access(const ir::View& view, const Iteration& it, const Add
         }
         if (global && !facts_.inside(view.axes[i].offset, view.axes[i].extent, in_.tensors[memory].axes[i].extent))
             access.predicate = e_.both(access.predicate, e_.less(coordinate, scalar(in_.tensors[memory].axes[i].extent)));
+        if (global && !facts_.non_negative(view.axes[i].offset))
+            access.predicate = e_.both(access.predicate, e_.binary(ir::BinaryOp::ge, coordinate, e_.i64(0)));
     }
     if (!global) {
         const ir::Swizzle& s = out_.shared[memory].swizzle;
@@ -154,7 +156,7 @@ void TileCode::load_tile(Ref node) {
     const int most = longest_vector(in_, load.view, target_, axis);
     Iteration it(layout, e_, in_.threads);
     const int vector = axis < 0 ? 1 : static_cast<int>(run_along(it, it.root[static_cast<std::size_t>(axis)], most).length);
-    const RegisterTile tile = declare(layout, node->type, axis, vector, memory_name(load.view));
+    const RegisterTile tile = declare(layout, node->type, axis, vector, memory_name(load.view) + "_tile");
     tiles_[node->id] = tile;
     load_piece(load.view, scalar(load.fill), tile);
 }
@@ -196,11 +198,15 @@ void TileCode::store_piece(const ir::View& view, Ref value) {
     const Address base = address(view, it, memory_name(view));
     in_loops(it, [&] {
         it.each_constant(run.digits, [&] {
-            set_lane(it, run, 0);
-            const ir::Access a = access(view, it, base, axis, static_cast<int>(run.length), true);
-            std::vector<Ref> words;
-            for (std::int64_t first = 0; first < run.length; first += lanes) words.push_back(word(it, value, it.root, run, first, lanes));
-            emit(ir::StoreVector{a, std::move(words)});
+            // A value may be written out in longer pieces than a vector holds: packed words, a short swizzle.
+            const std::int64_t end = run.digits.empty() ? 1 : it.digits[static_cast<std::size_t>(run.digits.back())].expand;
+            for (run.base = 0; run.base < end; run.base += run.digits.empty() ? 1 : run.counts.back()) {
+                set_lane(it, run, 0);
+                const ir::Access a = access(view, it, base, axis, static_cast<int>(run.length), true);
+                std::vector<Ref> words;
+                for (std::int64_t first = 0; first < run.length; first += lanes) words.push_back(word(it, value, it.root, run, first, lanes));
+                emit(ir::StoreVector{a, std::move(words)});
+            }
         });
     });
 }

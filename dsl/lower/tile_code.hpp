@@ -19,6 +19,7 @@ struct Run {
     std::vector<int> digits;           // innermost first
     std::vector<std::int64_t> counts;  // how many values of each take part
     std::int64_t length = 1;
+    std::int64_t base = 0;             // where the run starts in its last digit, if more of that is written out
 };
 
 class TileCode {

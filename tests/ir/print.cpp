@@ -167,3 +167,10 @@ TEST_CASE("a long expression is cut") {
     CHECK(text.substr(0, 20) == "scalar0 + scalar0 + ");
     CHECK(text.size() == 40 + std::string("…").size());
 }
+
+TEST_CASE("an expression of a program prints with the program's names") {
+    const Recorded s;
+    CHECK(print(s.p, s.p.grid[0]) == "(tokens + 3) / 4");
+    CHECK(print(s.p, s.sum) == "reduce_sum(%v1 * %v1, axis 1)");
+    CHECK(print(s.p, nullptr) == "null");
+}

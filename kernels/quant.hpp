@@ -1,0 +1,65 @@
+#pragma once
+
+#include "dsl/front/program.hpp"
+#include "runtime/stream.hpp"
+#include "runtime/tensor.hpp"
+
+// Quantization: values become codes of a narrow format, scaled by one factor a block. value ≈ code · sf.
+
+namespace tessera::quant {
+
+/// How the scale factors of M × K blocks lie in memory; Mp is M rounded up to a multiple of 4.
+enum class ScaleLayout : std::uint8_t {
+    row_major,     ///< f32 (M, K), strides (K, 1)
+    column_major,  ///< f32 (M, K), strides (1, Mp): what bulk copies of column tiles need
+    packed_ue8m0,  ///< i32 (M, ⌈K/4⌉), strides (1, Mp): byte k mod 4 of word k/4 is the exponent of block k
+};
+
+struct CastOptions {
+    Element format = e4m3;
+    /// Channels that share a scale: 16, 32, 64, 128, or all of a row.
+    std::int64_t num_per_channels = 128;
+    ScaleLayout scale_layout = ScaleLayout::row_major;
+    /// Scales are rounded up to powers of two; packed scales always are.
+    bool round_sf = false;
+};
+
+struct BlockCastOptions {
+    Element format = e4m3;
+    std::int64_t block_rows = 128;     ///< 32 or 128
+    std::int64_t block_columns = 128;  ///< 32 or 128
+    ScaleLayout scale_layout = ScaleLayout::row_major;
+    bool round_sf = false;
+};
+
+/// Codes and their scale factors. Padding of the scales (rows up to Mp, bytes past K) is 0.
+struct Quantized {
+    Tensor data;
+    Tensor sf;
+};
+
+/// Quantizes each row in groups of channels: one scale for `num_per_channels` values, the last group of a row may be
+/// narrower. amax = max |x| of the group, at least 1e-4; sf = amax / 448, or the next power of two; code = e4m3(x · inv) with
+/// inv = 448 / amax or 1 / sf. NaN does not enter amax and becomes the NaN code; an infinity makes sf infinite (byte 255), its
+/// finite neighbours 0 and itself NaN.
+/// x: BF16 or FP32 (T, H), T ≥ 0, H ≥ 1, any row stride ≥ 0, inner stride 1. Gives data E4M3 (T, H), dense, and sf for
+/// M = T, K = ⌈H / num_per_channels⌉.
+/// Errors: UsageError naming the argument, before anything is allocated or launched.
+Quantized per_token_cast(const Stream& stream, const TensorView& x, const CastOptions& options = {});
+/// The same into given tensors: `data` dense; `sf` of exactly these extents, whose column stride may exceed Mp by multiples
+/// of 4. Column-major and packed scales need a base aligned to 16 bytes and memory for Mp rows.
+void per_token_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
+                    const CastOptions& options = {});
+
+/// Quantizes in blocks of rows × columns, partial at the right and bottom edges; otherwise as per_token_cast, with
+/// M = ⌈T / block_rows⌉ and K = ⌈H / block_columns⌉.
+Quantized per_block_cast(const Stream& stream, const TensorView& x, const BlockCastOptions& options = {});
+void per_block_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
+                    const BlockCastOptions& options = {});
+
+/// The kernels themselves, as recorded for inputs of `in` with `hidden` columns. aligned: rows begin at multiples of 16
+/// bytes; otherwise elements are moved one by one.
+Program per_token_cast_program(Element in, std::int64_t hidden, const CastOptions& options = {}, bool aligned = true);
+Program per_block_cast_program(Element in, std::int64_t hidden, const BlockCastOptions& options = {}, bool aligned = true);
+
+}  // namespace tessera::quant
