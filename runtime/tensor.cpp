@@ -20,10 +20,12 @@ using runtime::CurrentContext;
 std::int64_t bytes_of(Element element, const Shape& extents) {
     constexpr std::int64_t limit = std::int64_t{1} << 56;
     std::int64_t bits = bits_of(element);
+    for (std::int64_t extent : extents)
+        if (extent == 0) return 0;
     for (std::int64_t extent : extents) {
         if (extent < 0)
             throw UsageError(fmt::format("a tensor of extents {} cannot be: an extent is negative", text_of(extents)));
-        if (extent != 0 && bits > limit / extent)
+        if (bits > limit / extent)
             throw UsageError(fmt::format("a {} tensor of extents {} is larger than any memory; look at its extents",
                                          name_of(element), text_of(extents)));
         bits *= extent;

@@ -9,10 +9,10 @@ namespace tessera {
 
 Shape dense_strides(const Shape& extents) {
     Shape strides = extents;
-    std::int64_t stride = 1;
+    std::uint64_t stride = 1;  // wraps where an empty tensor has huge extents
     for (int axis = extents.rank() - 1; axis >= 0; --axis) {
-        strides[axis] = stride;
-        stride *= extents[axis];
+        strides[axis] = static_cast<std::int64_t>(stride);
+        stride *= static_cast<std::uint64_t>(extents[axis]);
     }
     return strides;
 }

@@ -32,7 +32,7 @@ Text infix(const Text& a, const char* op, const Text& b, Precedence precedence, 
                          precedence == Precedence::logical_and;
     const Precedence least = least_operand(precedence);
     const bool left_plain = bitwise && a.precedence == precedence;
-    const bool right_plain = b.precedence == precedence && (grouping_free || bitwise);
+    const bool right_plain = b.precedence == precedence && (grouping_free || bitwise) && !b.narrower;
     const bool right_equal = b.precedence == precedence && !right_plain;
     std::string out = left_plain ? a.text : within(a, least);
     out += ' ';

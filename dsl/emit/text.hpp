@@ -31,9 +31,11 @@ struct Text {
     std::string relaxed = {};
     Precedence relaxed_precedence = Precedence::primary;
     bool literal = false;
+    /// Computed in a narrower type than its surroundings: a sum that must not merge with another.
+    bool narrower = false;
 
     bool can_relax() const { return !relaxed.empty(); }
-    Text relax() const { return can_relax() ? Text{relaxed, relaxed_precedence} : *this; }
+    Text relax() const { return can_relax() ? Text{relaxed, relaxed_precedence, {}, {}, false, !literal} : *this; }
 };
 
 /// The text, in parentheses if it binds less tightly than `least`.

@@ -174,12 +174,13 @@ void LaunchPlan::check_layout(int index, const TensorView& view, std::span<const
     const TensorPlan& plan = tensors_[static_cast<std::size_t>(index)];
     const bool empty = is_empty(view);
     for (int a = 0; a < view.rank(); ++a) {
-        const AxisPlan& axis = plan.axes[static_cast<std::size_t>(a)];
-        if (const std::int64_t e = axis.extent(values); e != view.extents[a])
-            launch_error::extent(*this, index, a, view, e);
-        if (empty || view.extents[a] <= 1) continue;
-        if (const std::int64_t s = axis.stride(values); s != view.strides[a])
-            launch_error::stride(*this, index, a, view, s);
+        const std::int64_t e = plan.axes[static_cast<std::size_t>(a)].extent(values);
+        if (e != view.extents[a]) launch_error::extent(*this, index, a, view, e);
+    }
+    for (int a = 0; !empty && a < view.rank(); ++a) {
+        if (view.extents[a] <= 1) continue;
+        const std::int64_t s = plan.axes[static_cast<std::size_t>(a)].stride(values);
+        if (s != view.strides[a]) launch_error::stride(*this, index, a, view, s);
     }
     if (plan.written && !empty && !is_row_major(view) && !is_free_of_overlap(view))
         launch_error::overlap(*this, index, view);

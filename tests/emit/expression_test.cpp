@@ -69,7 +69,8 @@ TEST_CASE("expressions: widening casts and suffixes only where nothing else says
     Bench b;
     const Ref t = b.thread();
     CHECK(b.scalar(b.mul(b.block(), b.l(4))) == "block * 4");
-    CHECK(b.scalar(b.add(b.block(), b.cast(i64, b.add(t, b.i(1))))) == "block + thread + 1");
+    CHECK(b.scalar(b.add(b.block(), b.cast(i64, b.add(t, b.i(1))))) == "block + (thread + 1)");
+    CHECK(b.scalar(b.add(b.block(), b.add(b.block(), b.l(1)))) == "block + block + 1");
     CHECK(b.scalar(b.mul(b.cast(i64, t), b.l(4))) == "(long long)thread * 4");
     CHECK(b.scalar(b.mul(b.block(), b.cast(i64, b.add(t, b.i(1))))) == "block * (thread + 1)");
     CHECK(b.scalar(b.add(b.l(1), b.l(2))) == "1ll + 2");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dsl/base/error.hpp"
+#include "runtime/device_state.hpp"
 #include "runtime/driver/driver.hpp"
 #include "tests/gpu/driver_calls.hpp"
 #include "tests/runtime/programs.hpp"

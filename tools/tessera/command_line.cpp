@@ -53,9 +53,9 @@ private:
         CLI::App* command =
             add(app_, "show", "Print a kernel at a stage of its way to machine code", [this] { return show(show_); });
         command->add_option("kernel", show_.kernel, "A kernel of `tessera list`")->required();
-        command->add_option(
-            "options", show_.options,
-            "key=value words, such as in=f32 sf=packed block_size=32x32 hidden=4096; none: a default case");
+        command->add_option("options", show_.options,
+                            "key=value words, such as in=f32 aligned=false sf=packed block_size=32x32 hidden=4096; "
+                            "none: a default case");
         command
             ->add_option(
                 "--stage", show_.stage,

@@ -28,7 +28,8 @@ struct KernelEntry {
     std::vector<Result> (*run)(const Stream& stream, const Case& the_case);
     /// How the output of that name is compared.
     Rule (*rule)(const Case& the_case, const std::string& output);
-    /// The kernel as recorded for these options; `in` names the type of the input. No options: a default case.
+    /// The kernel as recorded for these options; `in` names the type of the input, `aligned` picks the wide or the
+    /// narrow specialisation. No options: a default case.
     Program (*program)(const Arguments& args, const Target& target);
 };
 

@@ -44,7 +44,8 @@ int show(const ShowRequest& request) {
     }
     const Arguments args = Arguments::from_words(request.options);
     const Target target = target_named(request.arch);
-    if (const auto later = check_options(*kernel, args, {"in"})) throw UsageError(*later + "; choose another value");
+    if (const auto later = check_options(*kernel, args, {"in", "aligned"}))
+        throw UsageError(*later + "; choose another value");
     const std::string text = stage_text(request.stage, kernel->program(args, target), target);
     std::fputs(text.c_str(), stdout);
     if (!text.empty() && text.back() != '\n') std::fputc('\n', stdout);

@@ -24,7 +24,8 @@ Scales scales_of(const Arguments& args) {
     if (kind == "colf") return {quant::ScaleLayout::column_major, false};
     if (kind == "colp2") return {quant::ScaleLayout::column_major, true};
     if (kind == "packed") return {quant::ScaleLayout::packed_ue8m0, true};
-    throw UsageError(fmt::format("{}: sf is {}; use rowf, rowp2, colf, colp2 or packed", args.where(), json::shown(kind)));
+    throw UsageError(
+        fmt::format("{}: sf is {}; use rowf, rowp2, colf, colp2 or packed", args.where(), json::shown(kind)));
 }
 
 std::optional<std::string> format_not_written(const Arguments& args) {
@@ -43,8 +44,8 @@ quant::BlockCastOptions block_options(const Arguments& args) {
     const Scales scales = scales_of(args);
     const std::vector<std::int64_t> block = args.numbers("block_size", {128, 128});
     if (block.size() != 2) {
-        throw UsageError(fmt::format("{}: block_size has {} numbers; give rows and columns, such as 128x128", args.where(),
-                                     block.size()));
+        throw UsageError(fmt::format("{}: block_size has {} numbers; give rows and columns, such as 128x128",
+                                     args.where(), block.size()));
     }
     return {Element::e4m3, block[0], block[1], scales.layout, scales.rounded};
 }
@@ -98,12 +99,14 @@ constexpr std::int64_t default_hidden = 7168;
 
 Program token_program(const Arguments& args, const Target&) {
     return quant::per_token_cast_program(input_element(args, {Element::bf16, Element::f32}),
-                                         args.number("hidden", default_hidden), token_options(args));
+                                         args.number("hidden", default_hidden), token_options(args),
+                                         args.flag("aligned", true));
 }
 
 Program block_program(const Arguments& args, const Target&) {
     return quant::per_block_cast_program(input_element(args, {Element::bf16, Element::f32}),
-                                         args.number("hidden", default_hidden), block_options(args));
+                                         args.number("hidden", default_hidden), block_options(args),
+                                         args.flag("aligned", true));
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
 #include "tools/tessera/checkpoint.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fmt/format.h>
 
 #include "dsl/base/convert.hpp"
 #include "dsl/base/error.hpp"
@@ -17,7 +16,8 @@ namespace {
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
 bool is_weight(const StoredTensor& tensor) {
-    const bool known = tensor.type == StoredType::F32 || tensor.type == StoredType::BF16 || tensor.type == StoredType::F16;
+    const bool known =
+        tensor.type == StoredType::F32 || tensor.type == StoredType::BF16 || tensor.type == StoredType::F16;
     return known && tensor.shape.size() == 2 && tensor.bytes() != 0;
 }
 
@@ -25,8 +25,9 @@ void check_finite(const SafetensorsFile& file, const StoredTensor& tensor, const
     for (std::size_t i = 0; i < values.size(); ++i) {
         if (std::isfinite(values[i])) continue;
         const auto columns = static_cast<std::size_t>(tensor.shape[1]);
-        throw UsageError(fmt::format("{}: the weight {} is {} at [{}, {}], which no scale can hold; repair the checkpoint",
-                                     file.path(), json::shown(tensor.name), values[i], i / columns, i % columns));
+        throw UsageError(
+            fmt::format("{}: the weight {} is {} at [{}, {}], which no scale can hold; repair the checkpoint",
+                        file.path(), json::shown(tensor.name), values[i], i / columns, i % columns));
     }
 }
 
@@ -74,9 +75,10 @@ void for_each_piece(const SafetensorsFile& file, const StoredTensor& tensor, Vis
 const StoredTensor& written(const SafetensorsFile& file, const std::string& name, StoredType type) {
     const StoredTensor* found = file.find(name);
     if (!found || found->type != type) {
-        throw UsageError(fmt::format("{}: the tensor {} is not there as {}, although it was written; do not change the "
-                                     "file meanwhile",
-                                     file.path(), json::shown(name), name_of(type)));
+        throw UsageError(
+            fmt::format("{}: the tensor {} is not there as {}, although it was written; do not change the "
+                        "file meanwhile",
+                        file.path(), json::shown(name), name_of(type)));
     }
     return *found;
 }
@@ -87,8 +89,9 @@ void check_copy(const SafetensorsFile& before, const SafetensorsFile& after, con
         std::vector<std::byte> other(piece.size());
         after.read(copy, at, other);
         if (other == piece) return;
-        throw UsageError(fmt::format("{}: the copied tensor {} differs from its original; check the disk and the memory",
-                                     after.path(), json::shown(tensor.name)));
+        throw UsageError(
+            fmt::format("{}: the copied tensor {} differs from its original; check the disk and the memory",
+                        after.path(), json::shown(tensor.name)));
     });
 }
 
@@ -102,9 +105,10 @@ std::vector<PlannedTensor> plan_checkpoint(const SafetensorsFile& file) {
     std::vector<PlannedTensor> plan;
     for (const StoredTensor& tensor : file.tensors()) {
         if (tensor.name.ends_with(scale_suffix)) {
-            throw UsageError(fmt::format("{}: the tensor {} ends in {}, as the scales of quantized weights do; give a "
-                                         "checkpoint that is not quantized yet",
-                                         file.path(), json::shown(tensor.name), scale_suffix));
+            throw UsageError(
+                fmt::format("{}: the tensor {} ends in {}, as the scales of quantized weights do; give a "
+                            "checkpoint that is not quantized yet",
+                            file.path(), json::shown(tensor.name), scale_suffix));
         }
         plan.push_back({tensor, is_weight(tensor)});
     }

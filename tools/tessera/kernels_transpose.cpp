@@ -18,8 +18,10 @@ std::vector<Result> run_batched(const Stream& stream, const Case& the_case) {
 Rule every_bit(const Case&, const std::string&) { return {}; }
 
 Program batched_program(const Arguments& args, const Target&) {
-    return transpose::batched_transpose_program(
-        input_element(args, {Element::bf16, Element::f32, Element::f16, Element::e4m3, Element::u8, Element::i32}));
+    const Element in =
+        input_element(args, {Element::bf16, Element::f32, Element::f16, Element::e4m3, Element::e5m2, Element::u8,
+                             Element::i8, Element::i16, Element::u16, Element::i32, Element::u32});
+    return transpose::batched_transpose_program(bits_of(in) / 8, args.flag("aligned", true));
 }
 
 }  // namespace

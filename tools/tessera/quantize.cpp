@@ -1,17 +1,16 @@
-#include <fmt/format.h>
-#include <sys/stat.h>
-
 #include <chrono>
 #include <filesystem>
+#include <fmt/format.h>
 #include <set>
+#include <sys/stat.h>
 
 #include "dsl/base/error.hpp"
 #include "runtime/compiled.hpp"
 #include "runtime/counters.hpp"
 #include "runtime/nvrtc/find.hpp"
+#include "tools/tessera/arguments.hpp"
 #include "tools/tessera/checkpoint.hpp"
 #include "tools/tessera/commands.hpp"
-#include "tools/tessera/arguments.hpp"
 #include "tools/tessera/progress.hpp"
 
 namespace tessera::tool {
@@ -27,8 +26,8 @@ quant::BlockCastOptions options_of(const QuantizeRequest& request) {
     const Arguments args = Arguments::from_words({"block=" + request.block});
     const std::vector<std::int64_t> block = args.numbers("block", {});
     if (block.size() != 2 || block[0] < 1 || block[1] < 1) {
-        throw UsageError(fmt::format("the block {} is not rows and columns; write it like 128x128",
-                                     json::shown(request.block)));
+        throw UsageError(
+            fmt::format("the block {} is not rows and columns; write it like 128x128", json::shown(request.block)));
     }
     quant::BlockCastOptions options;
     options.block_rows = block[0];
@@ -76,8 +75,9 @@ void print_report(const std::vector<PlannedTensor>& plan, const Quality& quality
     row("tensors", fmt::format("{}: {} quantized, {} copied", plan.size(), quantized, plan.size() - quantized));
     row("values quantized", fmt::format("{}", quality.values()));
     row("bytes before", fmt::format("{}", before));
-    row("bytes after", fmt::format("{} ({:.1f} %)", after,
-                                   before == 0 ? 0.0 : 100.0 * static_cast<double>(after) / static_cast<double>(before)));
+    row("bytes after",
+        fmt::format("{} ({:.1f} %)", after,
+                    before == 0 ? 0.0 : 100.0 * static_cast<double>(after) / static_cast<double>(before)));
     row("largest error", fmt::format("{:.3e} of the block's amax", quality.max_error()));
     row("mean error", fmt::format("{:.3e} of the block's amax", quality.mean_error()));
     row("signal to noise", fmt::format("{:.2f} dB", quality.signal_to_noise()));
@@ -89,7 +89,8 @@ void print_counters(const Device& device, int compiled_for_gpus, double compile_
     const Counters counters = process_counters();
     row("device", device.name());
     if (compiled_for_gpus != 0) {
-        row("also compiled", fmt::format("{} kernels for sm_90a and sm_100a in {:.2f} s", compiled_for_gpus, compile_s));
+        row("also compiled",
+            fmt::format("{} kernels for sm_90a and sm_100a in {:.2f} s", compiled_for_gpus, compile_s));
     } else if (device.is_host()) {
         row("not compiled for GPUs", runtime::nvrtc_search().problem);
     }

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/device.hpp"
+#include "tests/support/shapes.hpp"
+
+namespace tessera::test {
+
+// Each runs one case on the device through the public entry points, with given outputs (filled with a sentinel, between
+// guard bands) and with returned ones, and compares every byte with the reference. "" if all is well, else what
+// differs.
+
+std::string check_per_token_cast(const Device& device, const CastCase& c);
+std::string check_per_block_cast(const Device& device, const CastCase& c);
+std::string check_batched_transpose(const Device& device, const TransposeCase& c);
+
+}  // namespace tessera::test
