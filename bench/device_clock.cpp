@@ -72,6 +72,7 @@ int DeviceClock::sets_beyond_cache(std::int64_t bytes_of_one) const {
 }
 
 DeviceClock::Time DeviceClock::time(const std::function<void(int)>& launch) const {
+    const runtime::CurrentContext current(stream_.context());
     for (int i = 0; i < 3; ++i) launch(i);
     stream_.synchronize();
     const Graph short_run(stream_, few, launch), long_run(stream_, many, launch);

@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(128) spelling(
     for (int out_2 = 0; out_2 < 1; ++out_2) {
         #pragma unroll
         for (int out_3 = 0; out_3 < 1; ++out_3) {
-            store_4_if(c, thread_2 + out_2 + out_3,
+            store_4_if(c, thread_2 + (out_2 + out_3),
                     fminf(__uint_as_float(0x7f800000u /* inf */), 0x1p-1f /* 0.5 */ - (1.0f - -0.0f)));
         }  // out_3
     }  // out_2

@@ -90,8 +90,8 @@ extern "C" __global__ void __launch_bounds__(64) transpose(
     for (int r = 0; r < 8; ++r) {
         const int plain_9 = (r * 8 + thread / 8) * 64 + thread % 8 * 8;
         load_shared_16(w[0], w[1], w[2], w[3], tile + (plain_9 ^ (((plain_9 >> 9) & 0x7) << 3)));
-        store_16_if(block % tiles * 64 + r * 8 + thread / 8 < n && block / tiles * 64 + thread % 8 * 8 < m,
-                y + (block % tiles * 64 + r * 8 + thread / 8) * m + block / tiles * 64 + thread % 8 * 8, w[0], w[1],
+        store_16_if(block % tiles * 64 + (r * 8 + thread / 8) < n && block / tiles * 64 + thread % 8 * 8 < m,
+                y + (block % tiles * 64 + (r * 8 + thread / 8)) * m + block / tiles * 64 + thread % 8 * 8, w[0], w[1],
                 w[2], w[3]);
     }  // r
 }
