@@ -26,6 +26,7 @@ void check(const Stream& stream, const TensorView& d, const TensorView& s) {
     if (d.element != s.element) refuse(d, s, "the element types differ, and a copy does not convert");
     if (!(d.extents == s.extents)) refuse(d, s, "the extents differ");
     if (d.read_only) refuse(d, s, "the destination is read-only");
+    if (d.count() == 0) return;
     for (int axis = 0; axis < d.rank(); ++axis) {
         if (d.extents[axis] <= 1) continue;
         if (d.strides[axis] < 0 || s.strides[axis] < 0) refuse(d, s, "a stride is negative");

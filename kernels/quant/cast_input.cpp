@@ -9,7 +9,7 @@ namespace tessera::quant {
 void check_input(const char* function, const Stream& stream, const TensorView& x) {
     if (x.element != bf16 && x.element != f32)
         throw UsageError(fmt::format("{}: x is {}; this cast takes bf16 or f32", function, name_of(x.element)));
-    if (x.rank() != 2) throw UsageError(fmt::format("{}: x has extents {}; this cast takes a matrix (tokens, channels)", function, text_of(x.extents)));
+    if (x.rank() != 2) throw UsageError(fmt::format("{}: x has rank {} (extents {}); this cast takes a matrix (tokens, channels)", function, x.rank(), text_of(x.extents)));
     if (x.extents[1] < 1) throw UsageError(fmt::format("{}: x has extents {}; a row has at least one channel", function, text_of(x.extents)));
     if ((x.extents[1] > 1 && x.strides[1] != 1) || (x.extents[0] > 1 && x.strides[0] < 0))
         throw UsageError(fmt::format("{}: x has strides {}; rows must be dense (inner stride 1) and the row stride at least 0; copy it first",

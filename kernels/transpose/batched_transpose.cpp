@@ -76,7 +76,7 @@ void check(const char* function, const Stream& stream, const TensorView& x) {
 
 void check_rank(const char* function, const TensorView& x, int rank) {
     if (x.rank() != rank)
-        throw UsageError(fmt::format("{}: x has extents {}; it takes {} axes", function, text_of(x.extents), rank));
+        throw UsageError(fmt::format("{}: x has rank {} (extents {}); it takes rank {}", function, x.rank(), text_of(x.extents), rank));
 }
 
 void check_output(const char* function, const TensorView& out, Element element, const Shape& extents) {

@@ -130,6 +130,8 @@ TEST_CASE("entry: a sound entry of another key, format or content in its place i
     std::string other_format = spoiled.good;
     ++other_format[8];
     spoiled.check_survived(resealed(other_format));
+    const std::string sealed = resealed(other_format);
+    CHECK_FALSE(decode_entry(spoiled.key, std::as_bytes(std::span(sealed))));
 
     std::string no_elf = spoiled.good;
     no_elf[no_elf.size() - 16 - 700] = 'e';

@@ -150,3 +150,30 @@ TEST_CASE("faults: only writing fails, what was kept before is still served and 
     CHECK(cache.stats().failed == 2);
     CHECK(files_below(folder.path()).size() == 1);
 }
+
+TEST_CASE("faults: an error that appears only at the flush or the closing of the file keeps the entry out") {
+    FileOps flush = real, close = real;
+    flush.flush = [](int) {
+        errno = EIO;
+        return -1;
+    };
+    static int closings = 0;
+    close.open = [](const char* path, int flags, mode_t mode) {
+        if (flags & O_CREAT) closings = 1;
+        return real.open(path, flags, mode);
+    };
+    close.close = [](int descriptor) {
+        const int result = real.close(descriptor);
+        if (closings-- != 1) return result;
+        errno = ENOSPC;
+        return -1;
+    };
+    for (const FileOps& ops : {flush, close}) {
+        TemporaryFolder folder;
+        CubinCache cache({true, folder.path(), 1 << 20}, ops);
+        cache.publish(sample_key(0), sample_compilation(0));
+        CHECK(cache.stats().failed == 1);
+        CHECK(cache.stats().published == 0);
+        CHECK(files_below(folder.path()).empty());
+    }
+}
