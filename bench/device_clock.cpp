@@ -1,8 +1,7 @@
 #include "bench/device_clock.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
+#include <dlfcn.h>
 
 #include "dsl/base/error.hpp"
 #include "runtime/device.hpp"
@@ -26,13 +25,17 @@ void check(int result, const char* call) { runtime::check_driver(result, call, "
 class Graph {
 public:
     Graph(const Stream& stream, int launches, const std::function<void(int)>& launch) : stream_(stream) {
-        check(driver_call<int(void*, int)>("cuStreamBeginCapture_v2")(stream.handle(), runtime::capture_mode_relaxed), "cuStreamBeginCapture");
+        check(driver_call<int(void*, int)>("cuStreamBeginCapture_v2")(stream.handle(), runtime::capture_mode_relaxed),
+              "cuStreamBeginCapture");
         for (int i = 0; i < launches; ++i) launch(i);
         void* graph = nullptr;
         check(driver_call<int(void*, void**)>("cuStreamEndCapture")(stream.handle(), &graph), "cuStreamEndCapture");
-        check(driver_call<int(void**, void*, unsigned long long)>("cuGraphInstantiateWithFlags")(&executable_, graph, 0), "cuGraphInstantiate");
+        check(
+            driver_call<int(void**, void*, unsigned long long)>("cuGraphInstantiateWithFlags")(&executable_, graph, 0),
+            "cuGraphInstantiate");
         driver_call<int(void*)>("cuGraphDestroy")(graph);
-        for (void*& event : events_) check(driver_call<int(void**, unsigned)>("cuEventCreate")(&event, 0), "cuEventCreate");
+        for (void*& event : events_)
+            check(driver_call<int(void**, unsigned)>("cuEventCreate")(&event, 0), "cuEventCreate");
     }
     ~Graph() {
         driver_call<int(void*)>("cuGraphExecDestroy")(executable_);
@@ -49,7 +52,8 @@ public:
         check(record(events_[1], stream_.handle()), "cuEventRecord");
         check(driver_call<int(void*)>("cuEventSynchronize")(events_[1]), "cuEventSynchronize");
         float ms = 0;
-        check(driver_call<int(float*, void*, void*)>("cuEventElapsedTime")(&ms, events_[0], events_[1]), "cuEventElapsedTime");
+        check(driver_call<int(float*, void*, void*)>("cuEventElapsedTime")(&ms, events_[0], events_[1]),
+              "cuEventElapsedTime");
         return 1000.0 * static_cast<double>(ms);
     }
 
@@ -68,7 +72,8 @@ DeviceClock::DeviceClock(const Stream& stream) : stream_(stream), l2_bytes_(stre
 }
 
 int DeviceClock::sets_beyond_cache(std::int64_t bytes_of_one) const {
-    return static_cast<int>(std::clamp<std::int64_t>(1 + (4 * l2_bytes_ + bytes_of_one - 1) / std::max<std::int64_t>(bytes_of_one, 1), 2, 1000));
+    return static_cast<int>(std::clamp<std::int64_t>(
+        1 + (4 * l2_bytes_ + bytes_of_one - 1) / std::max<std::int64_t>(bytes_of_one, 1), 2, 1000));
 }
 
 DeviceClock::Time DeviceClock::time(const std::function<void(int)>& launch) const {

@@ -20,7 +20,8 @@ std::vector<std::uint32_t> words_of(Element element, unsigned seed) {
         if (element == f32)
             w = std::bit_cast<std::uint32_t>(normal(random));
         else if (element == bf16)
-            w = (std::bit_cast<std::uint32_t>(normal(random)) & 0xFFFF0000u) | (std::bit_cast<std::uint32_t>(normal(random)) >> 16);
+            w = (std::bit_cast<std::uint32_t>(normal(random)) & 0xFFFF0000u) |
+                (std::bit_cast<std::uint32_t>(normal(random)) >> 16);
         else
             w = static_cast<std::uint32_t>(random());
     }
@@ -34,11 +35,14 @@ Tensor random_tensor(const Stream& stream, Element element, const Shape& extents
     const std::vector<std::uint32_t> words = words_of(element, seed);
     const std::int64_t bytes = result.bytes();
     auto* const base = static_cast<std::uint8_t*>(result.data());
-    const auto part = [&](const Device& device, void* at, std::int64_t n) { return TensorView::of(device, at, u8, {n}); };
+    const auto part = [&](const Device& device, void* at, std::int64_t n) {
+        return TensorView::of(device, at, u8, {n});
+    };
     // Doubling copies on the device itself: the host sends one piece.
     const std::int64_t first = std::min(piece, bytes);
     if (first == 0) return result;
-    copy(stream, part(result.device(), base, first), part(Device::host(), const_cast<std::uint32_t*>(words.data()), first));
+    copy(stream, part(result.device(), base, first),
+         part(Device::host(), const_cast<std::uint32_t*>(words.data()), first));
     for (std::int64_t done = first; done < bytes;) {
         const std::int64_t n = std::min(done, bytes - done);
         copy(stream, part(result.device(), base + done, n), part(result.device(), base, n));

@@ -1,7 +1,6 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <exception>
+#include <fmt/format.h>
 #include <fstream>
 #include <string>
 
@@ -50,17 +49,19 @@ int run(const std::string& filter, const std::string& json) {
     const Stream stream = device.stream();
     std::ofstream file;
     if (!json.empty()) file.open(json);
-    fmt::print("{} ({}); device time, cold L2\n{:<72} {:>8} {:>8} {:>7} {:>7}\n", device.name(), device.target().arch(), "case", "us", "GB/s", "copy%", "spread");
+    fmt::print("{} ({}); device time, cold L2\n{:<72} {:>8} {:>8} {:>7} {:>7}\n", device.name(), device.target().arch(),
+               "case", "us", "GB/s", "copy%", "spread");
     for (const auto& cases : {quant_cases(), transpose_cases()})
         for (const Case& c : cases) {
             if (c.kernel.find(filter) == std::string::npos && c.name.find(filter) == std::string::npos) continue;
             const Row row = measure(stream, c);
-            fmt::print("{:<72} {:>8.1f} {:>8.0f} {:>6.1f}% {:>6.1f}%\n", c.kernel + " " + c.name, row.time.microseconds, row.gigabytes(),
-                       100 * row.of_copy(), 100 * row.time.spread);
+            fmt::print("{:<72} {:>8.1f} {:>8.0f} {:>6.1f}% {:>6.1f}%\n", c.kernel + " " + c.name, row.time.microseconds,
+                       row.gigabytes(), 100 * row.of_copy(), 100 * row.time.spread);
             std::fflush(stdout);
             if (file.is_open())
-                file << fmt::format("{{\"kernel\":\"{}\",\"case\":\"{}\",\"bytes\":{},\"us\":{:.3f},\"copy_us\":{:.3f}}}\n", c.kernel, c.name, c.bytes,
-                                    row.time.microseconds, row.copy.microseconds);
+                file << fmt::format(
+                    "{{\"kernel\":\"{}\",\"case\":\"{}\",\"bytes\":{},\"us\":{:.3f},\"copy_us\":{:.3f}}}\n", c.kernel,
+                    c.name, c.bytes, row.time.microseconds, row.copy.microseconds);
         }
     return 0;
 }

@@ -1,8 +1,9 @@
+#include "kernels/quant.hpp"
+
 #include <fmt/format.h>
 
 #include "bench/case.hpp"
 #include "bench/inputs.hpp"
-#include "kernels/quant.hpp"
 
 namespace tessera::bench {
 
@@ -26,7 +27,8 @@ struct Sets {
 };
 
 template <class Options, class Cast>
-std::function<std::function<void(int)>(const Stream&, int)> cast_launcher(Element in, Shape extents, Options options, Cast cast) {
+std::function<std::function<void(int)>(const Stream&, int)> cast_launcher(Element in, Shape extents, Options options,
+                                                                          Cast cast) {
     return [=](const Stream& stream, int count) {
         auto sets = std::make_shared<Sets>();
         for (int i = 0; i < count; ++i) {
@@ -41,14 +43,20 @@ std::function<std::function<void(int)>(const Stream&, int)> cast_launcher(Elemen
 }
 
 struct TokenCast {
-    quant::Quantized operator()(const Stream& s, const TensorView& x, const quant::CastOptions& o) const { return quant::per_token_cast(s, x, o); }
-    void operator()(const Stream& s, const TensorView& x, const TensorView& d, const TensorView& f, const quant::CastOptions& o) const {
+    quant::Quantized operator()(const Stream& s, const TensorView& x, const quant::CastOptions& o) const {
+        return quant::per_token_cast(s, x, o);
+    }
+    void operator()(const Stream& s, const TensorView& x, const TensorView& d, const TensorView& f,
+                    const quant::CastOptions& o) const {
         quant::per_token_cast(s, x, d, f, o);
     }
 };
 struct BlockCast {
-    quant::Quantized operator()(const Stream& s, const TensorView& x, const quant::BlockCastOptions& o) const { return quant::per_block_cast(s, x, o); }
-    void operator()(const Stream& s, const TensorView& x, const TensorView& d, const TensorView& f, const quant::BlockCastOptions& o) const {
+    quant::Quantized operator()(const Stream& s, const TensorView& x, const quant::BlockCastOptions& o) const {
+        return quant::per_block_cast(s, x, o);
+    }
+    void operator()(const Stream& s, const TensorView& x, const TensorView& d, const TensorView& f,
+                    const quant::BlockCastOptions& o) const {
         quant::per_block_cast(s, x, d, f, o);
     }
 };
@@ -60,19 +68,25 @@ std::vector<Case> quant_cases() {
     const std::int64_t tokens = 8001, hidden = 7168;
     for (Element in : {bf16, f32})
         for (std::int64_t group : {std::int64_t{32}, std::int64_t{128}, hidden})
-            for (auto layout : {quant::ScaleLayout::row_major, quant::ScaleLayout::column_major, quant::ScaleLayout::packed_ue8m0}) {
+            for (auto layout :
+                 {quant::ScaleLayout::row_major, quant::ScaleLayout::column_major, quant::ScaleLayout::packed_ue8m0}) {
                 quant::CastOptions o{e4m3, group, layout, layout == quant::ScaleLayout::packed_ue8m0};
-                const std::int64_t bytes = tokens * hidden * (bits_of(in) / 8 + 1) + scale_bytes(tokens, hidden / group, layout);
-                cases.push_back({"per_token_cast", fmt::format("T={} H={} in={} fmt=e4m3 group={} sf={}", tokens, hidden, name_of(in), group, spelled(layout)),
+                const std::int64_t bytes =
+                    tokens * hidden * (bits_of(in) / 8 + 1) + scale_bytes(tokens, hidden / group, layout);
+                cases.push_back({"per_token_cast",
+                                 fmt::format("T={} H={} in={} fmt=e4m3 group={} sf={}", tokens, hidden, name_of(in),
+                                             group, spelled(layout)),
                                  bytes, cast_launcher(in, {tokens, hidden}, o, TokenCast{})});
             }
     for (Element in : {bf16, f32})
         for (std::int64_t side : {32, 128})
             for (auto layout : {quant::ScaleLayout::row_major, quant::ScaleLayout::packed_ue8m0}) {
                 quant::BlockCastOptions o{e4m3, side, side, layout, layout == quant::ScaleLayout::packed_ue8m0};
-                const std::int64_t bytes =
-                    tokens * hidden * (bits_of(in) / 8 + 1) + scale_bytes((tokens + side - 1) / side, hidden / side, layout);
-                cases.push_back({"per_block_cast", fmt::format("T={} H={} in={} fmt=e4m3 block={}x{} sf={}", tokens, hidden, name_of(in), side, side, spelled(layout)),
+                const std::int64_t bytes = tokens * hidden * (bits_of(in) / 8 + 1) +
+                                           scale_bytes((tokens + side - 1) / side, hidden / side, layout);
+                cases.push_back({"per_block_cast",
+                                 fmt::format("T={} H={} in={} fmt=e4m3 block={}x{} sf={}", tokens, hidden, name_of(in),
+                                             side, side, spelled(layout)),
                                  bytes, cast_launcher(in, {tokens, hidden}, o, BlockCast{})});
             }
     return cases;

@@ -1,8 +1,9 @@
+#include "kernels/transpose.hpp"
+
 #include <fmt/format.h>
 
 #include "bench/case.hpp"
 #include "bench/inputs.hpp"
-#include "kernels/transpose.hpp"
 
 namespace tessera::bench {
 
@@ -12,8 +13,8 @@ std::vector<Case> transpose_cases() {
         for (Element element : {e4m3, bf16, f32}) {
             const Shape extents{batch, 8064, 7168};
             const std::int64_t bytes = 2 * extents.count() * bits_of(element) / 8;
-            cases.push_back({"batched_transpose", fmt::format("E={} T=8064 H=7168 dtype={}", batch, name_of(element)), bytes,
-                             [=](const Stream& stream, int count) -> std::function<void(int)> {
+            cases.push_back({"batched_transpose", fmt::format("E={} T=8064 H=7168 dtype={}", batch, name_of(element)),
+                             bytes, [=](const Stream& stream, int count) -> std::function<void(int)> {
                                  auto in = std::make_shared<std::vector<Tensor>>(), out = in;
                                  out = std::make_shared<std::vector<Tensor>>();
                                  for (int i = 0; i < count; ++i) {

@@ -1,11 +1,10 @@
 // RMSNorm as a kernel of one's own: y = x / √(mean(x²) + eps) · w, one row a block.
 
-#include <tessera/dsl.hpp>
-#include <tessera/runtime.hpp>
-
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <tessera/dsl.hpp>
+#include <tessera/runtime.hpp>
 #include <vector>
 
 using namespace tessera;
@@ -31,7 +30,8 @@ int main() try {
     const Device device = Device::best();
     const Stream stream = device.stream();
     const std::int64_t tokens = 64, hidden = 4096;
-    const Tensor x = Tensor::from_host(stream, bf16, {tokens, hidden}, std::vector<std::uint16_t>(tokens * hidden, 0x4040).data());  // 3.0
+    const Tensor x = Tensor::from_host(stream, bf16, {tokens, hidden},
+                                       std::vector<std::uint16_t>(tokens * hidden, 0x4040).data());  // 3.0
     const Tensor w = Tensor::from_host(stream, f32, {hidden}, std::vector<float>(hidden, 0.5f).data());
     const Tensor y = Tensor::empty(stream, bf16, {tokens, hidden});
 
@@ -44,8 +44,8 @@ int main() try {
             std::printf("rms_norm: element %lld is 0x%04X, not 0x3F00\n", static_cast<long long>(i), codes[i]);
             return 1;
         }
-    std::printf("rms_norm: %lld rows of %lld on %s: every element is 0.5\n", static_cast<long long>(tokens), static_cast<long long>(hidden),
-                device.name().c_str());
+    std::printf("rms_norm: %lld rows of %lld on %s: every element is 0.5\n", static_cast<long long>(tokens),
+                static_cast<long long>(hidden), device.name().c_str());
 } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

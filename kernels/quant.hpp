@@ -39,15 +39,14 @@ struct Quantized {
 };
 
 /// Quantizes each row in groups of channels: one scale for `num_per_channels` values, the last group of a row may be
-/// narrower. amax = max |x| of the group, at least 1e-4; sf = amax / 448, or the next power of two; code = e4m3(x · inv) with
-/// inv = 448 / amax or 1 / sf. NaN does not enter amax and becomes the NaN code; an infinity makes sf infinite (byte 255), its
-/// finite neighbours 0 and itself NaN.
-/// x: BF16 or FP32 (T, H), T ≥ 0, H ≥ 1, any row stride ≥ 0, inner stride 1. Gives data E4M3 (T, H), dense, and sf for
-/// M = T, K = ⌈H / num_per_channels⌉.
-/// Errors: UsageError naming the argument, before anything is allocated or launched.
+/// narrower. amax = max |x| of the group, at least 1e-4; sf = amax / 448, or the next power of two; code = e4m3(x ·
+/// inv) with inv = 448 / amax or 1 / sf. NaN does not enter amax and becomes the NaN code; an infinity makes sf
+/// infinite (byte 255), its finite neighbours 0 and itself NaN. x: BF16 or FP32 (T, H), T ≥ 0, H ≥ 1, any row stride ≥
+/// 0, inner stride 1. Gives data E4M3 (T, H), dense, and sf for M = T, K = ⌈H / num_per_channels⌉. Errors: UsageError
+/// naming the argument, before anything is allocated or launched.
 Quantized per_token_cast(const Stream& stream, const TensorView& x, const CastOptions& options = {});
-/// The same into given tensors: `data` dense; `sf` of exactly these extents, whose column stride may exceed Mp by multiples
-/// of 4. Column-major and packed scales need a base aligned to 16 bytes and memory for Mp rows.
+/// The same into given tensors: `data` dense; `sf` of exactly these extents, whose column stride may exceed Mp by
+/// multiples of 4. Column-major and packed scales need a base aligned to 16 bytes and memory for Mp rows.
 void per_token_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
                     const CastOptions& options = {});
 
@@ -60,6 +59,7 @@ void per_block_cast(const Stream& stream, const TensorView& x, const TensorView&
 /// The kernels themselves, as recorded for inputs of `in` with `hidden` columns. aligned: rows begin at multiples of 16
 /// bytes; otherwise elements are moved one by one.
 Program per_token_cast_program(Element in, std::int64_t hidden, const CastOptions& options = {}, bool aligned = true);
-Program per_block_cast_program(Element in, std::int64_t hidden, const BlockCastOptions& options = {}, bool aligned = true);
+Program per_block_cast_program(Element in, std::int64_t hidden, const BlockCastOptions& options = {},
+                               bool aligned = true);
 
 }  // namespace tessera::quant

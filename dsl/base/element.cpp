@@ -5,8 +5,9 @@
 namespace tessera {
 
 namespace {
-constexpr const char* names[element_count] = {"f64",   "f32", "tf32", "f16", "bf16", "e5m2", "e4m3", "e5m6", "e2m1", "ue8m0",
-                                              "i8",    "i16", "i32",  "i64", "u8",   "u16",  "u32",  "u64",  "bool"};
+constexpr const char* names[element_count] = {"f64",  "f32",  "tf32",  "f16", "bf16", "e5m2", "e4m3",
+                                              "e5m6", "e2m1", "ue8m0", "i8",  "i16",  "i32",  "i64",
+                                              "u8",   "u16",  "u32",   "u64", "bool"};
 }
 
 const char* name_of(Element e) { return names[static_cast<int>(e)]; }

@@ -7,8 +7,8 @@
 
 #include "dsl/base/shape.hpp"
 
-// How a tile lies over the threads of a block. Each axis is a mixed-radix number whose digits ("modes", outermost first)
-// come either from the thread's index or from the slot in the thread's registers:
+// How a tile lies over the threads of a block. Each axis is a mixed-radix number whose digits ("modes", outermost
+// first) come either from the thread's index or from the slot in the thread's registers:
 //   coordinate = Σ digit · (product of the extents inside it);   thread digit = (thread / stride) % extent.
 // Thread bits that no mode names hold copies of the same elements.
 
@@ -41,7 +41,8 @@ Layout permute(const Layout& layout, const std::vector<int>& order);
 /// The same elements under other extents, row-major; nothing if an axis border would fall inside a digit.
 std::optional<Layout> reshape(const Layout& layout, const Shape& extents);
 /// Neighbouring threads along `contiguous`, then along the other axes from the last; each thread holds `inner[i]`
-/// consecutive elements along axis i and what the threads do not cover. inner[i] divides the extent; threads is a power of 2.
+/// consecutive elements along axis i and what the threads do not cover. inner[i] divides the extent; threads is a power
+/// of 2.
 Layout natural_layout(const Shape& extents, int contiguous, const Shape& inner, int threads);
 
 /// "[4 | t128 · 8]": slot digits bare, thread digits with t.

@@ -6,7 +6,7 @@ namespace tessera {
 
 /// What lowering may know of a device.
 struct Target {
-    int sm = 90;                      // 90: Hopper, 100: Blackwell
+    int sm = 90;  // 90: Hopper, 100: Blackwell
     int multiprocessors = 132;
     std::int64_t l2_bytes = 60'000'000;
     std::int64_t shared_bytes = 227 * 1024;  // most that one block may use

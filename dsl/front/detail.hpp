@@ -62,7 +62,8 @@ struct AxisSpec {
     int inner = 1;
     std::int64_t inner_stride = 0;
 };
-int tensor(const char* name, Element type, ir::Role role, const AxisSpec* axes, int rank, int align, const Place& place);
+int tensor(const char* name, Element type, ir::Role role, const AxisSpec* axes, int rank, int align,
+           const Place& place);
 Ref scalar(const char* name, Element type, std::int64_t multiple_of, const Place& place);
 int shared_tile(const char* name, Element type, const Shape& shape, int bits, int base, int shift, const Place& place);
 int variable(Ref init, const Place& place);

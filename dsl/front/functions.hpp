@@ -22,8 +22,10 @@ Value<f32, R> rsqrt(const Value<f32, R>& v, std::source_location at = std::sourc
 /// max(min(v, hi), lo): NaN becomes hi.
 template <Element T, int R>
 Value<T, R> clamp(const Value<T, R>& v, std::type_identity_t<detail::Lhs<T, R>> lo,
-                  std::type_identity_t<detail::Lhs<T, R>> hi, std::source_location at = std::source_location::current()) {
-    return Value<T, R>(detail::binary(ir::BinaryOp::max, detail::binary(ir::BinaryOp::min, v.node(), hi.node, at), lo.node, at));
+                  std::type_identity_t<detail::Lhs<T, R>> hi,
+                  std::source_location at = std::source_location::current()) {
+    return Value<T, R>(
+        detail::binary(ir::BinaryOp::max, detail::binary(ir::BinaryOp::min, v.node(), hi.node, at), lo.node, at));
 }
 
 /// condition ? a : b, element by element.
@@ -71,7 +73,8 @@ Value<T, R> reduce_min(const Value<T, R>& v, Axis<N>, std::source_location at = 
 
 /// Position along axis N of each element of a tile of these extents, counted from the tile's first.
 template <int N, int R>
-Value<i64, R> coordinates(const std::int64_t (&extents)[R], Axis<N>, std::source_location at = std::source_location::current()) {
+Value<i64, R> coordinates(const std::int64_t (&extents)[R], Axis<N>,
+                          std::source_location at = std::source_location::current()) {
     static_assert(N >= 0 && N < R, "tessera: coordinates names an axis that the tile does not have");
     Shape shape;
     for (std::int64_t e : extents) shape.push_back(e);

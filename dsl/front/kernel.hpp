@@ -38,8 +38,8 @@ struct TensorOptions {
     AxisStride strides[Shape::max_rank] = {};
 };
 
-/// XOR swizzle of a shared tile's element offsets: bits [shift, shift + bits) of (offset >> base) are XORed into its bits
-/// [0, bits). Runs of 2^base elements stay together.
+/// XOR swizzle of a shared tile's element offsets: bits [shift, shift + bits) of (offset >> base) are XORed into its
+/// bits [0, bits). Runs of 2^base elements stay together.
 struct SwizzleOptions {
     int bits = 0, base = 0, shift = 0;
 };
@@ -93,9 +93,15 @@ public:
         return Shared<T, R>(base, shape);
     }
 
-    struct Grid1 { Index x; };
-    struct Grid2 { Index x, y; };
-    struct Grid3 { Index x, y, z; };
+    struct Grid1 {
+        Index x;
+    };
+    struct Grid2 {
+        Index x, y;
+    };
+    struct Grid3 {
+        Index x, y, z;
+    };
     /// The grid of blocks, once in a kernel; gives this block's indices. The last axis runs fastest.
     Grid1 grid(const Extent& a, std::source_location at = std::source_location::current()) {
         const detail::Ref extents[] = {a.node};
@@ -109,7 +115,8 @@ public:
         detail::grid(extents, 2, i, at);
         return {Index(i[0]), Index(i[1])};
     }
-    Grid3 grid(const Extent& a, const Extent& b, const Extent& c, std::source_location at = std::source_location::current()) {
+    Grid3 grid(const Extent& a, const Extent& b, const Extent& c,
+               std::source_location at = std::source_location::current()) {
         const detail::Ref extents[] = {a.node, b.node, c.node};
         detail::Ref i[3];
         detail::grid(extents, 3, i, at);
@@ -133,7 +140,8 @@ public:
 
 private:
     template <Element T, int R>
-    Global<T, R> tensor(ir::Role role, const char* name, const Extent (&extents)[R], const TensorOptions& options, const Place& place) {
+    Global<T, R> tensor(ir::Role role, const char* name, const Extent (&extents)[R], const TensorOptions& options,
+                        const Place& place) {
         detail::AxisSpec axes[R];
         for (int i = 0; i < R; ++i) {
             const AxisStride& s = options.strides[i];

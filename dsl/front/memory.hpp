@@ -132,14 +132,18 @@ Value<T, R> load(const Piece<T, R>& piece, std::type_identity_t<Value<T, 0>> fil
 
 /// Writes a tile; what lies outside the tensor is not written.
 template <Element T, int R>
-void store(const Piece<T, R>& piece, const Value<T, R>& value, std::source_location at = std::source_location::current()) {
+void store(const Piece<T, R>& piece, const Value<T, R>& value,
+           std::source_location at = std::source_location::current()) {
     detail::store(piece.spec(), value.node(), at);
 }
 template <Element T, int R, Element U, int S>
     requires(T != U || R != S)
 void store(const Piece<T, R>&, const Value<U, S>&) {
-    static_assert(T == U, "tessera: store's value has another element type than the memory; cast it: store(piece, cast<bf16>(v))");
-    static_assert(T != U || R == S, "tessera: store's value has another rank than the piece; use split, merge, squeeze or unsqueeze");
+    static_assert(
+        T == U,
+        "tessera: store's value has another element type than the memory; cast it: store(piece, cast<bf16>(v))");
+    static_assert(T != U || R == S,
+                  "tessera: store's value has another rank than the piece; use split, merge, squeeze or unsqueeze");
 }
 
 /// State across iterations: get() reads it now, = writes it.

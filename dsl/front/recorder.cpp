@@ -1,9 +1,8 @@
 #include "dsl/front/recorder.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
+#include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
 #include "dsl/front/kernel.hpp"
@@ -34,7 +33,9 @@ Recorder::~Recorder() {
 }
 
 Recorder& Recorder::active(const Place& place) {
-    if (!current) throw UsageError(place, "a kernel operation outside record(); kernels are written in the function given to tessera::record");
+    if (!current)
+        throw UsageError(
+            place, "a kernel operation outside record(); kernels are written in the function given to tessera::record");
     return *current;
 }
 
@@ -61,20 +62,26 @@ Ref Recorder::bind(Element type, const Shape& shape, const Place& place, ir::Op 
 
 void Recorder::require_open(Ref value, const Place& place) const {
     const auto id = static_cast<std::size_t>(value->id);
-    if (id >= made_.size() || made_[id] != value) throw UsageError(place, "a value of another recording is used here; values belong to the record() that made them");
+    if (id >= made_.size() || made_[id] != value)
+        throw UsageError(place,
+                         "a value of another recording is used here; values belong to the record() that made them");
     const int scope = scope_of_[id];
     for (const Scope& s : open_)
         if (s.id == scope) return;
-    throw UsageError(place, fmt::format("a value made inside a loop ({}:{}) is used after the loop ended; carry it out with k.variable",
-                                        value->place.file, value->place.line));
+    throw UsageError(
+        place,
+        fmt::format("a value made inside a loop ({}:{}) is used after the loop ended; carry it out with k.variable",
+                    value->place.file, value->place.line));
 }
 
 void Recorder::require_new_name(const std::string& name, const char* what, const Place& place) {
-    const bool identifier = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
-                            std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    const bool identifier =
+        !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
+        std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
     if (!identifier) throw UsageError(place, fmt::format("\"{}\" names {}; names are C identifiers", name, what));
     if (std::find(names_.begin(), names_.end(), name) != names_.end())
-        throw UsageError(place, fmt::format("\"{}\" names {} but already names something else in this kernel", name, what));
+        throw UsageError(place,
+                         fmt::format("\"{}\" names {} but already names something else in this kernel", name, what));
     names_.push_back(name);
 }
 
@@ -90,7 +97,9 @@ Ref Recorder::open_serial(Ref begin, Ref end, Ref step, const Place& place) {
 
 void Recorder::close_scope() { open_.pop_back(); }
 
-Ref open_serial(Ref begin, Ref end, Ref step, const Place& place) { return Recorder::active(place).open_serial(begin, end, step, place); }
+Ref open_serial(Ref begin, Ref end, Ref step, const Place& place) {
+    return Recorder::active(place).open_serial(begin, end, step, place);
+}
 void close_scope() { Recorder::active({}).close_scope(); }
 
 Program record(const char* name, FunctionRef<Kernel&> body, const Place& place) {

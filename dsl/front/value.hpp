@@ -26,7 +26,8 @@ constexpr bool has_arithmetic = T == f64 || T == f32 || T == f16 || T == bf16 ||
 
 template <Element T, Number N>
 Ref number(N n, const Place& place) {
-    static_assert(is_float(T) || std::integral<N>, "tessera: a floating-point number meets an integer value; write an integer");
+    static_assert(is_float(T) || std::integral<N>,
+                  "tessera: a floating-point number meets an integer value; write an integer");
     if constexpr (std::integral<N>)
         return constant(T, static_cast<std::int64_t>(n), place);
     else
@@ -61,14 +62,17 @@ struct Rhs {
         requires(U != T || (S != R && R != 0 && S != 0))
     Rhs(const Value<U, S>& v, std::source_location = std::source_location::current()) : node(v.node()) {
         static_assert(U == T, "tessera: the operands have different element types; cast one of them: cast<f32>(v)");
-        static_assert(U != T || S == R, "tessera: the operands have different ranks; use split, squeeze or unsqueeze, or a value of rank 0");
+        static_assert(
+            U != T || S == R,
+            "tessera: the operands have different ranks; use split, squeeze or unsqueeze, or a value of rank 0");
     }
 };
 
 }  // namespace detail
 
-/// A tile of registers (rank ≥ 1) or a number uniform over the block (rank 0), with element and rank in its type. Extents
-/// are fixed while recording. Copying a Value copies a name, not data. It means what it meant on the line that made it.
+/// A tile of registers (rank ≥ 1) or a number uniform over the block (rank 0), with element and rank in its type.
+/// Extents are fixed while recording. Copying a Value copies a name, not data. It means what it meant on the line that
+/// made it.
 template <Element T, int R>
 class Value {
 public:
@@ -89,7 +93,8 @@ public:
 
     /// Divides axis N into (extent / inner, inner); `inner` must divide the extent.
     template <int N>
-    Value<T, R + 1> split(Axis<N>, std::int64_t inner, std::source_location at = std::source_location::current()) const {
+    Value<T, R + 1> split(Axis<N>, std::int64_t inner,
+                          std::source_location at = std::source_location::current()) const {
         static_assert(N >= 0 && N < R, "tessera: split names an axis that the value does not have");
         return Value<T, R + 1>(detail::split(node_, N, inner, at));
     }
@@ -151,8 +156,9 @@ public:
 
     template <class Never = void>
     explicit operator bool() const {
-        static_assert(detail::never_type<Never>,
-                      "tessera: a value is known only when the kernel runs and cannot steer C++; use select(mask, a, b)");
+        static_assert(
+            detail::never_type<Never>,
+            "tessera: a value is known only when the kernel runs and cannot steer C++; use select(mask, a, b)");
         return false;
     }
 
@@ -166,11 +172,13 @@ private:
         return Value(detail::binary(op, a.node, b.node, a.place));
     }
     static Value bitwise(ir::BinaryOp op, const Left& a, const Right& b) {
-        static_assert(is_integer(T) || T == Element::boolean, "tessera: &, | and ^ are for masks and integers; see bitcast<u32>(v)");
+        static_assert(is_integer(T) || T == Element::boolean,
+                      "tessera: &, | and ^ are for masks and integers; see bitcast<u32>(v)");
         return Value(detail::binary(op, a.node, b.node, a.place));
     }
     static Mask compare(ir::BinaryOp op, const Left& a, const Right& b) {
-        static_assert(detail::has_arithmetic<T> || T == Element::boolean, "tessera: this element type has no order; cast<f32>(v) first");
+        static_assert(detail::has_arithmetic<T> || T == Element::boolean,
+                      "tessera: this element type has no order; cast<f32>(v) first");
         return Mask(detail::binary(op, a.node, b.node, a.place));
     }
 
@@ -178,13 +186,13 @@ private:
 };
 
 // Preferred over the built-in operators, so that the mistake explains itself.
-#define TESSERA_NO_LOGICAL(op, cure)                                                                        \
-    template <Element T, int R, class U>                                                                    \
-    void operator op(const Value<T, R>&, const U&) {                                                        \
+#define TESSERA_NO_LOGICAL(op, cure)                                                                            \
+    template <Element T, int R, class U>                                                                        \
+    void operator op(const Value<T, R>&, const U&) {                                                            \
         static_assert(detail::never<T>, "tessera: " #op " would need the value now; masks combine with " cure); \
-    }                                                                                                       \
-    template <detail::Number U, Element T, int R>                                                           \
-    void operator op(const U&, const Value<T, R>&) {                                                        \
+    }                                                                                                           \
+    template <detail::Number U, Element T, int R>                                                               \
+    void operator op(const U&, const Value<T, R>&) {                                                            \
         static_assert(detail::never<T>, "tessera: " #op " would need the value now; masks combine with " cure); \
     }
 TESSERA_NO_LOGICAL(&&, "&")

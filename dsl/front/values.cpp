@@ -1,6 +1,5 @@
-#include <fmt/format.h>
-
 #include <bit>
+#include <fmt/format.h>
 
 #include "dsl/base/convert.hpp"
 #include "dsl/base/error.hpp"
@@ -23,8 +22,9 @@ Ref constant(Element type, std::int64_t value, const Place& place) {
     if (is_float(type)) return constant(type, static_cast<double>(value), place);
     const int width = bits_of(type);
     const std::uint64_t mask = width == 64 ? ~0ull : (1ull << width) - 1;
-    const bool fits = width == 64 || (is_signed_integer(type) ? value >= -(1ll << (width - 1)) && value < (1ll << (width - 1))
-                                                              : value >= 0 && static_cast<std::uint64_t>(value) <= mask);
+    const bool fits =
+        width == 64 || (is_signed_integer(type) ? value >= -(1ll << (width - 1)) && value < (1ll << (width - 1))
+                                                : value >= 0 && static_cast<std::uint64_t>(value) <= mask);
     if (!fits || (type == boolean && value > 1))
         throw UsageError(place, fmt::format("the number {} does not fit {}", value, name_of(type)));
     return Recorder::active(place).make(type, {}, place, ir::Constant{static_cast<std::uint64_t>(value) & mask});
@@ -37,7 +37,8 @@ bool is_index(Ref node) { return node->scalar() && node->type == i64; }
 
 Ref elementwise(Element type, const Shape& shape, const Place& place, ir::Op op) {
     Recorder& r = Recorder::active(place);
-    return shape.empty() && type == i64 ? r.make(type, shape, place, std::move(op)) : r.bind(type, shape, place, std::move(op));
+    return shape.empty() && type == i64 ? r.make(type, shape, place, std::move(op))
+                                        : r.bind(type, shape, place, std::move(op));
 }
 
 /// The extents that operands meet at: rank 0 spreads, extents of 1 spread.
@@ -47,8 +48,8 @@ Shape meet(Ref a, Ref b, const Place& place) {
     Shape shape = a->shape;
     for (int i = 0; i < shape.rank(); ++i) {
         if (b->shape.rank() != shape.rank() || (b->shape[i] != shape[i] && b->shape[i] != 1 && shape[i] != 1))
-            throw UsageError(place, fmt::format("tiles of extents {} and {} do not meet; extents are equal or 1", text_of(a->shape),
-                                                text_of(b->shape)));
+            throw UsageError(place, fmt::format("tiles of extents {} and {} do not meet; extents are equal or 1",
+                                                text_of(a->shape), text_of(b->shape)));
         if (shape[i] == 1) shape[i] = b->shape[i];
     }
     return shape;
@@ -94,7 +95,8 @@ Ref select(Ref condition, Ref a, Ref b, const Place& place) {
         const ir::Node like{0, a->type, shape, place, ir::Constant{0}};
         shape = meet(&like, condition, place);
     }
-    return elementwise(a->type, shape, place, ir::Select{spread(condition, shape, place), spread(a, shape, place), spread(b, shape, place)});
+    return elementwise(a->type, shape, place,
+                       ir::Select{spread(condition, shape, place), spread(a, shape, place), spread(b, shape, place)});
 }
 
 Ref cast(Element to, Ref value, const Place& place) {
@@ -118,9 +120,11 @@ Ref split(Ref value, int axis, std::int64_t inner, const Place& place) {
     using_value(value, place);
     const std::int64_t extent = value->shape[axis];
     if (inner < 1 || extent % inner != 0)
-        throw UsageError(place, fmt::format("split of axis {} (extent {}) by {}: the tile's extent must be a multiple; take a larger tile, "
-                                            "what lies outside the tensor is masked",
-                                            axis, extent, inner));
+        throw UsageError(
+            place,
+            fmt::format("split of axis {} (extent {}) by {}: the tile's extent must be a multiple; take a larger tile, "
+                        "what lies outside the tensor is masked",
+                        axis, extent, inner));
     Shape shape;
     for (int i = 0; i < value->shape.rank(); ++i) {
         shape.push_back(i == axis ? extent / inner : value->shape[i]);
@@ -144,7 +148,8 @@ Ref merge(Ref value, int axis, const Place& place) {
 Ref squeeze(Ref value, int axis, const Place& place) {
     using_value(value, place);
     if (value->shape[axis] != 1)
-        throw UsageError(place, fmt::format("squeeze of axis {} of a tile {}: the extent must be 1; reduce it first", axis, text_of(value->shape)));
+        throw UsageError(place, fmt::format("squeeze of axis {} of a tile {}: the extent must be 1; reduce it first",
+                                            axis, text_of(value->shape)));
     Shape shape;
     for (int i = 0; i < value->shape.rank(); ++i)
         if (i != axis) shape.push_back(value->shape[i]);
@@ -168,7 +173,9 @@ Ref permute(Ref value, const int* order, int rank, const Place& place) {
     unsigned seen = 0;
     for (int axis : node.order) {
         if (axis < 0 || axis >= rank || (seen >> axis & 1u))
-            throw UsageError(place, fmt::format("permute of a tile {}: every axis from 0 to {} stands once in the order", text_of(value->shape), rank - 1));
+            throw UsageError(place,
+                             fmt::format("permute of a tile {}: every axis from 0 to {} stands once in the order",
+                                         text_of(value->shape), rank - 1));
         seen |= 1u << axis;
         shape.push_back(value->shape[axis]);
     }
@@ -188,7 +195,8 @@ Ref coordinate(const Shape& shape, int axis, const Place& place) {
 
 std::int64_t extent_of(Ref value, int axis) {
     if (axis < 0 || axis >= value->shape.rank())
-        throw UsageError(value->place, fmt::format("extent({}) of a tile {}: no such axis", axis, text_of(value->shape)));
+        throw UsageError(value->place,
+                         fmt::format("extent({}) of a tile {}: no such axis", axis, text_of(value->shape)));
     return value->shape[axis];
 }
 

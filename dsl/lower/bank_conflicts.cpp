@@ -62,7 +62,8 @@ std::pair<int, int> passes_of(const std::vector<std::int64_t>& addresses, int by
     for (std::size_t first = 0; first < addresses.size(); first += group) {
         std::map<std::int64_t, std::set<std::int64_t>> words;  // by bank
         for (std::size_t i = first; i < std::min(first + group, addresses.size()); ++i)
-            for (std::int64_t b = addresses[i] / word_bytes; b <= (addresses[i] + bytes - 1) / word_bytes; ++b) words[b % banks].insert(b);
+            for (std::int64_t b = addresses[i] / word_bytes; b <= (addresses[i] + bytes - 1) / word_bytes; ++b)
+                words[b % banks].insert(b);
         std::size_t most = 0, all = 0;
         for (const auto& [bank, set] : words) {
             most = std::max(most, set.size());
@@ -91,10 +92,12 @@ std::vector<SharedAccess> bank_conflicts(const ir::Program& lowered) {
         const int bits = bits_of(tile.type);
         std::vector<std::int64_t> addresses;
         for (const Lane& lane : lanes)
-            if (!a->predicate || lane.value(a->predicate)) addresses.push_back(tile.byte_offset + lane.value(a->offset) * bits / 8);
+            if (!a->predicate || lane.value(a->predicate))
+                addresses.push_back(tile.byte_offset + lane.value(a->offset) * bits / 8);
         const int bytes = a->lanes * bits / 8;
         const auto [passes, best] = passes_of(addresses, bytes);
-        result.push_back({s.place, tile.name, store != nullptr, bytes, static_cast<int>(addresses.size()), passes, best});
+        result.push_back(
+            {s.place, tile.name, store != nullptr, bytes, static_cast<int>(addresses.size()), passes, best});
     });
     return result;
 }

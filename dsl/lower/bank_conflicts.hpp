@@ -12,10 +12,10 @@ struct SharedAccess {
     Place place;
     std::string tile;
     bool store;
-    int bytes;      // of one lane
-    int lanes;      // that take part
-    int passes;     // that the memory needs for the warp
-    int at_best;    // passes without a conflict
+    int bytes;    // of one lane
+    int lanes;    // that take part
+    int passes;   // that the memory needs for the warp
+    int at_best;  // passes without a conflict
 };
 
 /// Every shared access in program order, loops at their first turn. A pass serves one word of 4 bytes from each of 32

@@ -25,8 +25,10 @@ struct Touched {
 };
 
 void touch(const ir::Statement& s, Touched& t) {
-    if (const auto* l = s.as<ir::LoadVector>(); l && l->access.space == ir::Space::shared) t.read.insert(l->access.memory);
-    if (const auto* w = s.as<ir::StoreVector>(); w && w->access.space == ir::Space::shared) t.written.insert(w->access.memory);
+    if (const auto* l = s.as<ir::LoadVector>(); l && l->access.space == ir::Space::shared)
+        t.read.insert(l->access.memory);
+    if (const auto* w = s.as<ir::StoreVector>(); w && w->access.space == ir::Space::shared)
+        t.written.insert(w->access.memory);
 }
 
 /// Adds what is touched from statement i on, up to the next barrier. True if one was met.

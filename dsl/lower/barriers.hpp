@@ -4,9 +4,10 @@
 
 namespace tessera::lower {
 
-/// Pass: a barrier stands ahead of every group of shared accesses; those that order nothing are dropped. A group is what
-/// follows a barrier up to the next: one load, or one store, of a tile. A barrier stays if its group reads what was written,
-/// or writes what was read or written, since the last barrier that stays, in this iteration of its loops or the one before.
+/// Pass: a barrier stands ahead of every group of shared accesses; those that order nothing are dropped. A group is
+/// what follows a barrier up to the next: one load, or one store, of a tile. A barrier stays if its group reads what
+/// was written, or writes what was read or written, since the last barrier that stays, in this iteration of its loops
+/// or the one before.
 void drop_needless_barriers(ir::Program& program);
 
 }  // namespace tessera::lower

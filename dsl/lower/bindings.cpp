@@ -18,14 +18,15 @@ bool is_event(const ir::Node& n) { return n.as<ir::Load>() || n.as<ir::Reduce>()
 
 /// Costs nothing to look through.
 bool is_view(const ir::Node& n) {
-    return n.as<ir::Constant>() || n.as<ir::Parameter>() || n.as<ir::Broadcast>() || n.as<ir::Reshape>() || n.as<ir::Permute>() ||
-           n.as<ir::Coordinate>() || n.as<ir::BlockIndex>() || n.as<ir::LoopIndex>();
+    return n.as<ir::Constant>() || n.as<ir::Parameter>() || n.as<ir::Broadcast>() || n.as<ir::Reshape>() ||
+           n.as<ir::Permute>() || n.as<ir::Coordinate>() || n.as<ir::BlockIndex>() || n.as<ir::LoopIndex>();
 }
 
 /// A scope is the loop it belongs to, plus one; 0 is the kernel's own.
 class Uses {
 public:
-    explicit Uses(const ir::Program& p) : uses_(static_cast<std::size_t>(p.arena->size())), line_scope_(uses_.size(), 0) {
+    explicit Uses(const ir::Program& p)
+        : uses_(static_cast<std::size_t>(p.arena->size())), line_scope_(uses_.size(), 0) {
         walk(p.body, 0);
     }
     const Use& of(Ref n) const { return uses_[static_cast<std::size_t>(n->id)]; }

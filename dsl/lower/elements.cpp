@@ -37,11 +37,14 @@ Ref TileCode::scalar(Ref node) {
     const auto known = values_.find(node->id);
     if (known != values_.end()) return known->second;
     if (const auto* b = node->as<ir::BlockIndex>()) return blocks_[static_cast<std::size_t>(b->axis)];
-    if (const auto* l = node->as<ir::LoopIndex>()) return e_.make(i64, {}, ir::LoopIndex{loop_of_[static_cast<std::size_t>(l->loop)]});
+    if (const auto* l = node->as<ir::LoopIndex>())
+        return e_.make(i64, {}, ir::LoopIndex{loop_of_[static_cast<std::size_t>(l->loop)]});
     if (const auto* b = node->as<ir::Broadcast>()) return scalar(b->value);
     if (const auto* r = node->as<ir::Reshape>(); r && r->value->scalar()) return scalar(r->value);
-    if (const auto* b = node->as<ir::Binary>(); b && is_integer(node->type)) return e_.binary(b->op, scalar(b->a), scalar(b->b));
-    require_internal(!node->as<ir::Load>() && !node->as<ir::Reduce>() && !node->as<ir::VariableRead>(), "a bound number has no value yet");
+    if (const auto* b = node->as<ir::Binary>(); b && is_integer(node->type))
+        return e_.binary(b->op, scalar(b->a), scalar(b->b));
+    require_internal(!node->as<ir::Load>() && !node->as<ir::Reduce>() && !node->as<ir::VariableRead>(),
+                     "a bound number has no value yet");
     return e_.make(node->type, {}, ir::map_operands(*node, [&](Ref operand) { return scalar(operand); }));
 }
 
@@ -112,7 +115,8 @@ void TileCode::set_lane(Iteration& it, const Run& run, std::int64_t lane) const 
     }
 }
 
-Ref TileCode::read_word(Iteration& it, const RegisterTile& tile, const Position& at, const Run& run, std::int64_t first, int lanes) {
+Ref TileCode::read_word(Iteration& it, const RegisterTile& tile, const Position& at, const Run& run, std::int64_t first,
+                        int lanes) {
     bool whole = tile.pack == lanes;
     Ref index = nullptr;
     for (int j = 0; whole && j < lanes; ++j) {
@@ -138,8 +142,11 @@ Ref TileCode::element_of(Iteration& it, Ref user, Ref operand, const Position& a
     return element(it, operand, below);
 }
 
-Ref TileCode::word_of(Iteration& it, Ref user, Ref operand, const Position& at, const Run& run, std::int64_t first, int lanes) {
-    if (operand->scalar()) return e_.make(operand->type, {lanes}, ir::Pack{std::vector<Ref>(static_cast<std::size_t>(lanes), scalar(operand))});
+Ref TileCode::word_of(Iteration& it, Ref user, Ref operand, const Position& at, const Run& run, std::int64_t first,
+                      int lanes) {
+    if (operand->scalar())
+        return e_.make(operand->type, {lanes},
+                       ir::Pack{std::vector<Ref>(static_cast<std::size_t>(lanes), scalar(operand))});
     const Position below = it.through(*user, *operand, at);
     if (plan_.conversion(user, operand)) return read_word(it, *tile_of(user, operand), below, run, first, lanes);
     return word(it, operand, below, run, first, lanes);
@@ -154,7 +161,8 @@ Ref TileCode::element(Iteration& it, Ref node, const Position& at) {
         ir::for_each_operand(*node, [&](Ref o) { operand = o; });
         return element_of(it, node, operand, at);
     }
-    if (const auto* c = node->as<ir::Coordinate>()) return e_.widen(it.coordinate(at[static_cast<std::size_t>(c->axis)]));
+    if (const auto* c = node->as<ir::Coordinate>())
+        return e_.widen(it.coordinate(at[static_cast<std::size_t>(c->axis)]));
     if (acts_on_words(*node)) {  // both halves at once, if some value under it lies packed along one digit
         std::vector<Ref> leaves;
         look_ahead(it, node, at, &leaves);
@@ -170,7 +178,8 @@ Ref TileCode::element(Iteration& it, Ref node, const Position& at) {
             if (packed) return e_.make(node->type, {}, ir::Lane{w, static_cast<int>(was % 2)});
         }
     }
-    return e_.make(node->type, {}, ir::map_operands(*node, [&](Ref operand) { return element_of(it, node, operand, at); }));
+    return e_.make(node->type, {},
+                   ir::map_operands(*node, [&](Ref operand) { return element_of(it, node, operand, at); }));
 }
 
 /// Lanes first … first + lanes − 1 of a run, as one packed word.
@@ -179,14 +188,17 @@ Ref TileCode::word(Iteration& it, Ref node, const Position& at, const Run& run, 
         set_lane(it, run, first);
         return element(it, node, at);
     }
-    if (const RegisterTile* tile = node->scalar() ? nullptr : tile_of(nullptr, node)) return read_word(it, *tile, at, run, first, lanes);
+    if (const RegisterTile* tile = node->scalar() ? nullptr : tile_of(nullptr, node))
+        return read_word(it, *tile, at, run, first, lanes);
     if (node->as<ir::Broadcast>() || node->as<ir::Reshape>() || node->as<ir::Permute>()) {
         Ref operand = nullptr;
         ir::for_each_operand(*node, [&](Ref o) { operand = o; });
         return word_of(it, node, operand, at, run, first, lanes);
     }
     if (acts_on_words(*node) && lanes == 2)
-        return e_.make(node->type, {lanes}, ir::map_operands(*node, [&](Ref operand) { return word_of(it, node, operand, at, run, first, lanes); }));
+        return e_.make(node->type, {lanes}, ir::map_operands(*node, [&](Ref operand) {
+                           return word_of(it, node, operand, at, run, first, lanes);
+                       }));
     std::vector<Ref> elements;
     for (int j = 0; j < lanes; ++j) {
         set_lane(it, run, first + j);

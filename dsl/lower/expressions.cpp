@@ -76,7 +76,8 @@ bool constant_value(Ref node, std::int64_t& value) {
     if (!c || !(is_integer(node->type) || node->type == boolean)) return false;
     const int width = bits_of(node->type);
     value = static_cast<std::int64_t>(c->bits);
-    if (width < 64 && is_signed_integer(node->type)) value = static_cast<std::int64_t>(c->bits << (64 - width)) >> (64 - width);
+    if (width < 64 && is_signed_integer(node->type))
+        value = static_cast<std::int64_t>(c->bits << (64 - width)) >> (64 - width);
     return true;
 }
 
@@ -123,7 +124,9 @@ Ref Expressions::binary(BinaryOp op, Ref a, Ref b) {
     }
     if (ca && !cb && (op == BinaryOp::add || op == BinaryOp::mul)) return binary(op, b, a);  // constants stand right
     if (cb) {
-        if (y == 0 && (op == BinaryOp::add || op == BinaryOp::sub || op == BinaryOp::bit_xor || op == BinaryOp::shl || op == BinaryOp::shr)) return a;
+        if (y == 0 && (op == BinaryOp::add || op == BinaryOp::sub || op == BinaryOp::bit_xor || op == BinaryOp::shl ||
+                       op == BinaryOp::shr))
+            return a;
         if (y == 0 && (op == BinaryOp::mul || (op == BinaryOp::bit_and && a->type != boolean))) return b;
         if (y == 1 && (op == BinaryOp::mul || op == BinaryOp::div)) return a;
         if (y == 1 && op == BinaryOp::mod) return number(result, 0);
@@ -176,8 +179,10 @@ std::int64_t Facts::upper_bound(Ref node) const {
         if (x >= 0 && y >= 0 && b->op == BinaryOp::add) return x + y;
         if (x >= 0 && y >= 0 && b->op == BinaryOp::mul) return x * y;
         std::int64_t divisor_value = 0;
-        if (x >= 0 && b->op == BinaryOp::div && constant_value(b->b, divisor_value) && divisor_value > 0) return x / divisor_value;
-        if (b->op == BinaryOp::mod && constant_value(b->b, divisor_value) && divisor_value > 0) return divisor_value - 1;
+        if (x >= 0 && b->op == BinaryOp::div && constant_value(b->b, divisor_value) && divisor_value > 0)
+            return x / divisor_value;
+        if (b->op == BinaryOp::mod && constant_value(b->b, divisor_value) && divisor_value > 0)
+            return divisor_value - 1;
     }
     return -1;
 }
@@ -208,8 +213,8 @@ bool Facts::non_negative(Ref node) const {
     }
     const auto* b = node->as<ir::Binary>();
     if (!b || !non_negative(b->a) || !non_negative(b->b)) return false;
-    return b->op == BinaryOp::add || b->op == BinaryOp::mul || b->op == BinaryOp::div || b->op == BinaryOp::mod || b->op == BinaryOp::min ||
-           b->op == BinaryOp::max;
+    return b->op == BinaryOp::add || b->op == BinaryOp::mul || b->op == BinaryOp::div || b->op == BinaryOp::mod ||
+           b->op == BinaryOp::min || b->op == BinaryOp::max;
 }
 
 bool Facts::inside(Ref offset, std::int64_t extent, Ref limit) const {
@@ -219,7 +224,8 @@ bool Facts::inside(Ref offset, std::int64_t extent, Ref limit) const {
         return last >= 0 && last + extent <= end;
     }
     // block · tile where the grid is ⌈limit / tile⌉ and the limit a multiple of the tile
-    if (extent == 1 && offset->as<ir::BlockIndex>()) return program_.grid[static_cast<std::size_t>(offset->as<ir::BlockIndex>()->axis)] == limit;
+    if (extent == 1 && offset->as<ir::BlockIndex>())
+        return program_.grid[static_cast<std::size_t>(offset->as<ir::BlockIndex>()->axis)] == limit;
     const auto* m = offset->as<ir::Binary>();
     std::int64_t tile = 0;
     if (!m || m->op != BinaryOp::mul || !constant_value(m->b, tile) || tile != extent) return false;

@@ -4,7 +4,8 @@
 
 #include "dsl/ir/program.hpp"
 
-// Makes lowered expressions: equal ones are one node, whole-number arithmetic is folded. Also what is known of a number.
+// Makes lowered expressions: equal ones are one node, whole-number arithmetic is folded. Also what is known of a
+// number.
 
 namespace tessera::lower {
 

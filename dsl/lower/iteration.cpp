@@ -54,7 +54,8 @@ Position Iteration::through(const ir::Node& node, const ir::Node& operand, const
         std::vector<int> all;
         for (const auto& axis : at) all.insert(all.end(), axis.begin(), axis.end());
         result.resize(static_cast<std::size_t>(operand.shape.rank()));
-        for (int i = operand.shape.rank() - 1; i >= 0; --i) result[static_cast<std::size_t>(i)] = take(all, operand.shape[i], digits);
+        for (int i = operand.shape.rank() - 1; i >= 0; --i)
+            result[static_cast<std::size_t>(i)] = take(all, operand.shape[i], digits);
         return result;
     }
     return at;
@@ -95,8 +96,9 @@ std::vector<std::int64_t> Iteration::coefficients(const RegisterTile& tile, cons
                      return taken;
                  }()) {
                 const Digit& digit = digits[static_cast<std::size_t>(d)];
-                require_internal(digit.thread() == modes[i].thread() && (!digit.thread() || digit.stride == modes[i].stride * inner),
-                                 "a value is read in another layout than it has");
+                require_internal(
+                    digit.thread() == modes[i].thread() && (!digit.thread() || digit.stride == modes[i].stride * inner),
+                    "a value is read in another layout than it has");
                 if (!digit.thread()) result[static_cast<std::size_t>(d)] = tile.strides[a][i] * inner;
                 inner *= digit.extent;
             }
@@ -125,7 +127,8 @@ std::int64_t Iteration::weight_of(const std::vector<int>& axis, std::size_t i) c
 Ref Iteration::thread_part(const std::vector<int>& axis) const {
     Ref sum = e_.i32(0);
     for (std::size_t i = 0; i < axis.size(); ++i)
-        if (digits[static_cast<std::size_t>(axis[i])].thread()) sum = e_.add(sum, e_.mul(value(axis[i]), weight_of(axis, i)));
+        if (digits[static_cast<std::size_t>(axis[i])].thread())
+            sum = e_.add(sum, e_.mul(value(axis[i]), weight_of(axis, i)));
     return sum;
 }
 
@@ -147,7 +150,8 @@ void Iteration::each_constant(const std::vector<int>& held, const std::function<
     std::vector<int> free;
     for (std::size_t d = 0; d < digits.size(); ++d) {
         digits[d].constant = 0;
-        if (digits[d].expand > 1 && std::find(held.begin(), held.end(), static_cast<int>(d)) == held.end()) free.push_back(static_cast<int>(d));
+        if (digits[d].expand > 1 && std::find(held.begin(), held.end(), static_cast<int>(d)) == held.end())
+            free.push_back(static_cast<int>(d));
     }
     for (;;) {
         body();

@@ -7,8 +7,9 @@
 #include "dsl/base/layout.hpp"
 #include "dsl/lower/expressions.hpp"
 
-// One thread's walk over the elements it holds. The walk's digits are those of a root layout, cut finer where a value that
-// takes part lies in finer runs; a digit is a thread's, a loop counter's, or written out ("expanded") as constants.
+// One thread's walk over the elements it holds. The walk's digits are those of a root layout, cut finer where a value
+// that takes part lies in finer runs; a digit is a thread's, a loop counter's, or written out ("expanded") as
+// constants.
 
 namespace tessera::lower {
 
@@ -17,10 +18,10 @@ using Position = std::vector<std::vector<int>>;
 
 struct Digit {
     std::int64_t extent = 1;
-    std::int64_t stride = 0;   // of a thread digit; 0 for a slot
-    std::int64_t expand = 1;   // how many values of it are written out in a loop's body; divides the extent
-    Ref counter = nullptr;     // of the loop over extent / expand
-    std::int64_t constant = 0; // the written-out part now
+    std::int64_t stride = 0;    // of a thread digit; 0 for a slot
+    std::int64_t expand = 1;    // how many values of it are written out in a loop's body; divides the extent
+    Ref counter = nullptr;      // of the loop over extent / expand
+    std::int64_t constant = 0;  // the written-out part now
     bool thread() const { return stride != 0; }
 };
 
@@ -34,8 +35,8 @@ struct NeedCut {
 struct RegisterTile {
     int array = -1;
     Element type = Element::f32;
-    Layout layout;                                  // canonical
-    std::vector<std::vector<std::int64_t>> strides; // in elements, by axis and mode; 0 for thread modes
+    Layout layout;                                   // canonical
+    std::vector<std::vector<std::int64_t>> strides;  // in elements, by axis and mode; 0 for thread modes
     int pack = 1;
 };
 

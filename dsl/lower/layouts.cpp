@@ -1,6 +1,5 @@
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <numeric>
 
 #include "dsl/base/error.hpp"
@@ -9,8 +8,9 @@
 #include "dsl/lower/plan.hpp"
 
 // Tiles that reach each other without crossing lanes form a group and share one layout, seen through splits, merges and
-// permutations. A group takes its layout from the first of: a load with a distribution given by the writer; a reduction's
-// result (its operand's layout without the axis); its largest load; the tiles it is broadcast into; its own extents.
+// permutations. A group takes its layout from the first of: a load with a distribution given by the writer; a
+// reduction's result (its operand's layout without the axis); its largest load; the tiles it is broadcast into; its own
+// extents.
 
 namespace tessera::lower {
 
@@ -31,7 +31,10 @@ struct Group {
 class Assignment {
 public:
     Assignment(const ir::Program& p, const Target& t, Plan& plan)
-        : program_(p), target_(t), plan_(plan), parent_(static_cast<std::size_t>(p.arena->size()) + p.variables.size()) {
+        : program_(p),
+          target_(t),
+          plan_(plan),
+          parent_(static_cast<std::size_t>(p.arena->size()) + p.variables.size()) {
         std::iota(parent_.begin(), parent_.end(), 0);
         plan_.layouts.resize(static_cast<std::size_t>(p.arena->size()));
         plan_.variables.resize(p.variables.size());
@@ -142,7 +145,8 @@ private:
             anchor = g.load;
             set(anchor, loaded_layout(g));
         } else {
-            anchor = *std::max_element(g.members.begin(), g.members.end(), [](Ref a, Ref b) { return a->shape.count() < b->shape.count(); });
+            anchor = *std::max_element(g.members.begin(), g.members.end(),
+                                       [](Ref a, Ref b) { return a->shape.count() < b->shape.count(); });
             set(anchor, plain_layout(anchor, g));
         }
         spread_from(anchor, g);
@@ -156,7 +160,8 @@ private:
 
     void set(Ref n, Layout layout) {
         if (slots_of(layout) > 512)
-            throw UsageError(n->place, fmt::format("a tile of {} elements over {} threads leaves {} elements a thread; take more threads or a smaller tile",
+            throw UsageError(n->place, fmt::format("a tile of {} elements over {} threads leaves {} elements a thread; "
+                                                   "take more threads or a smaller tile",
                                                    n->shape.count(), program_.threads, slots_of(layout)));
         plan_.layouts[static_cast<std::size_t>(n->id)] = canonical(std::move(layout));
     }
@@ -177,15 +182,19 @@ private:
     Layout loaded_layout(const Group& g) const {
         int axis = -1;
         longest_vector(program_, g.load->as<ir::Load>()->view, target_, axis);
-        return with_vector(g.load->shape, axis, std::min(g.vector, std::max(1, target_.vector_bytes() * 8 / g.widest_bits)));
+        return with_vector(g.load->shape, axis,
+                           std::min(g.vector, std::max(1, target_.vector_bytes() * 8 / g.widest_bits)));
     }
     Layout plain_layout(Ref n, const Group& g) const {
-        return with_vector(n->shape, n->shape.rank() - 1, g.widest_bits ? std::min(g.vector, std::max(1, target_.vector_bytes() * 8 / g.widest_bits)) : 1);
+        return with_vector(
+            n->shape, n->shape.rank() - 1,
+            g.widest_bits ? std::min(g.vector, std::max(1, target_.vector_bytes() * 8 / g.widest_bits)) : 1);
     }
     Layout with_vector(const Shape& shape, int axis, int vector) const {
         if (axis < 0) axis = shape.rank() - 1;
         Shape inner;
-        for (int i = 0; i < shape.rank(); ++i) inner.push_back(i == axis ? std::gcd<std::int64_t>(vector, shape[i]) : 1);
+        for (int i = 0; i < shape.rank(); ++i)
+            inner.push_back(i == axis ? std::gcd<std::int64_t>(vector, shape[i]) : 1);
         return natural_layout(shape, axis, inner, program_.threads);
     }
 
@@ -197,7 +206,8 @@ private:
             for (Ref n : g.members) {
                 if (n->as<ir::Load>() || n->as<ir::Reduce>() || n->as<ir::Broadcast>()) continue;
                 if (const auto* v = n->as<ir::VariableRead>()) {
-                    changed |= share(plan_.variables[static_cast<std::size_t>(v->variable)], plan_.layouts[static_cast<std::size_t>(n->id)]);
+                    changed |= share(plan_.variables[static_cast<std::size_t>(v->variable)],
+                                     plan_.layouts[static_cast<std::size_t>(n->id)]);
                     continue;
                 }
                 ir::for_each_operand(*n, [&](Ref operand) {
@@ -207,7 +217,8 @@ private:
             ir::for_each_statement(program_.body, [&](const ir::Statement& s) {
                 const auto* a = s.as<ir::Assign>();
                 if (a && !a->value->scalar() && &group_of(a->value) == &g)
-                    changed |= share(plan_.variables[static_cast<std::size_t>(a->variable)], plan_.layouts[static_cast<std::size_t>(a->value->id)]);
+                    changed |= share(plan_.variables[static_cast<std::size_t>(a->variable)],
+                                     plan_.layouts[static_cast<std::size_t>(a->value->id)]);
             });
         }
         (void)anchor;
@@ -246,7 +257,8 @@ private:
         if (const auto* p = n->as<ir::Permute>()) {
             Layout back;
             back.axes.resize(mine.axes.size());
-            for (std::size_t i = 0; i < p->order.size(); ++i) back.axes[static_cast<std::size_t>(p->order[i])] = mine.axes[i];
+            for (std::size_t i = 0; i < p->order.size(); ++i)
+                back.axes[static_cast<std::size_t>(p->order[i])] = mine.axes[i];
             return back;
         }
         return mine;
@@ -263,9 +275,13 @@ private:
         std::optional<Layout> need = required(n, operand);
         if (need && canonical(*need) == plan_.layout(operand)) return;
         if (!need) {
-            // The border of a reshape falls inside a digit of n's layout: the operand comes whole to every thread's own cut.
-            throw UsageError(n->place, fmt::format("a tile {} laid out as {} cannot be seen with other extents; load it in the extents it is used in",
-                                                   operand->shape.count(), text_of(plan_.layout(n))));
+            // The border of a reshape falls inside a digit of n's layout: the operand comes whole to every thread's own
+            // cut.
+            throw UsageError(
+                n->place,
+                fmt::format(
+                    "a tile {} laid out as {} cannot be seen with other extents; load it in the extents it is used in",
+                    operand->shape.count(), text_of(plan_.layout(n))));
         }
         plan_.conversions.push_back({n, -1, operand, canonical(*need)});
     }
@@ -300,13 +316,15 @@ int longest_vector(const ir::Program& program, const ir::View& view, const Targe
         const ir::SharedTile& tile = program.shared[memory];
         axis = static_cast<int>(axes.size()) - 1;
         if (axes.empty() || axes.back() + 1 != tile.shape.rank()) return axis = -1, 1;
-        std::int64_t vector = std::min<std::int64_t>(16 * 8 / bits_of(tile.type), facts.divisor(view.axes.back().offset));
+        std::int64_t vector =
+            std::min<std::int64_t>(16 * 8 / bits_of(tile.type), facts.divisor(view.axes.back().offset));
         vector = std::min(vector, tile.shape.back() & -tile.shape.back());
         if (tile.swizzle.bits > 0) vector = std::min(vector, std::int64_t{1} << tile.swizzle.base);
         return static_cast<int>(vector);
     }
     const ir::TensorParam& tensor = program.tensors[memory];
-    std::int64_t vector = std::min<std::int64_t>(target.vector_bytes() * 8 / bits_of(tensor.type), tensor.align * 8 / bits_of(tensor.type));
+    std::int64_t vector = std::min<std::int64_t>(target.vector_bytes() * 8 / bits_of(tensor.type),
+                                                 tensor.align * 8 / bits_of(tensor.type));
     for (std::size_t t = 0; t < axes.size(); ++t) {
         const ir::Axis& a = tensor.axes[static_cast<std::size_t>(axes[t])];
         std::int64_t stride = 0;
@@ -328,6 +346,8 @@ int longest_vector(const ir::Program& program, const ir::View& view, const Targe
     return static_cast<int>(vector);
 }
 
-void choose_layouts(const ir::Program& program, const Target& target, Plan& plan) { Assignment(program, target, plan).run(); }
+void choose_layouts(const ir::Program& program, const Target& target, Plan& plan) {
+    Assignment(program, target, plan).run();
+}
 
 }  // namespace tessera::lower

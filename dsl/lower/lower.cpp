@@ -20,8 +20,9 @@ void place_shared_tiles(ir::Program& program, const Target& target) {
         const std::int64_t bytes = (tile.shape.count() * bits_of(tile.type) + 7) / 8;
         next += (bytes + 127) / 128 * 128;
         if (next > target.shared_bytes)
-            throw UsageError(tile.place, fmt::format("shared tiles up to {} take {} bytes; a block of {} has {}: make them smaller", tile.name, next,
-                                                     target.arch(), target.shared_bytes));
+            throw UsageError(tile.place,
+                             fmt::format("shared tiles up to {} take {} bytes; a block of {} has {}: make them smaller",
+                                         tile.name, next, target.arch(), target.shared_bytes));
     }
     program.shared_bytes = next;
 }

@@ -48,7 +48,8 @@ Run TileCode::run_along(Iteration& it, const std::vector<int>& axis, std::int64_
 }
 
 Ref TileCode::stride_of(const ir::View& view, std::size_t axis) {
-    if (view.space == ir::Space::global) return scalar(in_.tensors[static_cast<std::size_t>(view.memory)].axes[axis].stride);
+    if (view.space == ir::Space::global)
+        return scalar(in_.tensors[static_cast<std::size_t>(view.memory)].axes[axis].stride);
     const Shape& shape = out_.shared[static_cast<std::size_t>(view.memory)].shape;
     std::int64_t stride = 1;
     for (int i = shape.rank() - 1; i > static_cast<int>(axis); --i) stride *= shape[i];
@@ -89,7 +90,8 @@ Ref TileCode::only_once(const Iteration& it) {
     for (const auto& axis : it.root)
         for (int d : axis)
             if (it.digits[static_cast<std::size_t>(d)].thread())
-                used.emplace_back(it.digits[static_cast<std::size_t>(d)].stride, it.digits[static_cast<std::size_t>(d)].extent);
+                used.emplace_back(it.digits[static_cast<std::size_t>(d)].stride,
+                                  it.digits[static_cast<std::size_t>(d)].extent);
     used.emplace_back(in_.threads, 1);
     std::sort(used.begin(), used.end());
     Ref predicate = nullptr;
@@ -105,7 +107,8 @@ Ref TileCode::only_once(const Iteration& it) {
     return predicate;
 }
 
-ir::Access TileCode::access(const ir::View& view, const Iteration& it, const Address& address, int axis, int lanes, bool once) {
+ir::Access TileCode::access(const ir::View& view, const Iteration& it, const Address& address, int axis, int lanes,
+                            bool once) {
     const bool global = view.space == ir::Space::global;
     const auto memory = static_cast<std::size_t>(view.memory);
     ir::Access access{view.space, view.memory, {}, 0, nullptr, nullptr, lanes};
@@ -133,14 +136,17 @@ ir::Access TileCode::access(const ir::View& view, const Iteration& it, const Add
             }
         }
         if (global && !facts_.inside(view.axes[i].offset, view.axes[i].extent, in_.tensors[memory].axes[i].extent))
-            access.predicate = e_.both(access.predicate, e_.less(coordinate, scalar(in_.tensors[memory].axes[i].extent)));
+            access.predicate =
+                e_.both(access.predicate, e_.less(coordinate, scalar(in_.tensors[memory].axes[i].extent)));
         if (global && !facts_.non_negative(view.axes[i].offset))
             access.predicate = e_.both(access.predicate, e_.binary(ir::BinaryOp::ge, coordinate, e_.i64(0)));
     }
     if (!global) {
         const ir::Swizzle& s = out_.shared[memory].swizzle;
         if (s.bits > 0) {
-            const Ref high = e_.binary(ir::BinaryOp::bit_and, e_.binary(ir::BinaryOp::shr, offset, e_.i32(s.base + s.shift)), e_.i32((1 << s.bits) - 1));
+            const Ref high =
+                e_.binary(ir::BinaryOp::bit_and, e_.binary(ir::BinaryOp::shr, offset, e_.i32(s.base + s.shift)),
+                          e_.i32((1 << s.bits) - 1));
             offset = e_.binary(ir::BinaryOp::bit_xor, offset, e_.binary(ir::BinaryOp::shl, high, e_.i32(s.base)));
         }
     }
@@ -155,7 +161,8 @@ void TileCode::load_tile(Ref node) {
     int axis = -1;
     const int most = longest_vector(in_, load.view, target_, axis);
     Iteration it(layout, e_, in_.threads);
-    const int vector = axis < 0 ? 1 : static_cast<int>(run_along(it, it.root[static_cast<std::size_t>(axis)], most).length);
+    const int vector =
+        axis < 0 ? 1 : static_cast<int>(run_along(it, it.root[static_cast<std::size_t>(axis)], most).length);
     const RegisterTile tile = declare(layout, node->type, axis, vector, memory_name(load.view) + "_tile");
     tiles_[node->id] = tile;
     load_piece(load.view, scalar(load.fill), tile);
@@ -163,7 +170,8 @@ void TileCode::load_tile(Ref node) {
 
 void TileCode::load_piece(const ir::View& view, Ref fill, const RegisterTile& tile) {
     int axis = -1;
-    const int most = view.space == ir::Space::global ? longest_vector(in_, view, target_, axis) : longest_vector(out_, view, target_, axis);
+    const int most = view.space == ir::Space::global ? longest_vector(in_, view, target_, axis)
+                                                     : longest_vector(out_, view, target_, axis);
     Iteration it(tile.layout, e_, in_.threads);
     Run run;
     if (axis >= 0) run = run_along(it, it.root[static_cast<std::size_t>(axis)], most);
@@ -194,17 +202,20 @@ void TileCode::store_piece(const ir::View& view, Ref value) {
     Run run;
     if (axis >= 0) run = run_along(it, it.root[static_cast<std::size_t>(axis)], most);
     const int bits = bits_of(value->type);
-    const int lanes = static_cast<int>(std::min<std::int64_t>(run.length, bits < 32 && value->type != boolean ? 32 / bits : 1));
+    const int lanes =
+        static_cast<int>(std::min<std::int64_t>(run.length, bits < 32 && value->type != boolean ? 32 / bits : 1));
     const Address base = address(view, it, memory_name(view));
     in_loops(it, [&] {
         it.each_constant(run.digits, [&] {
             // A value may be written out in longer pieces than a vector holds: packed words, a short swizzle.
-            const std::int64_t end = run.digits.empty() ? 1 : it.digits[static_cast<std::size_t>(run.digits.back())].expand;
+            const std::int64_t end =
+                run.digits.empty() ? 1 : it.digits[static_cast<std::size_t>(run.digits.back())].expand;
             for (run.base = 0; run.base < end; run.base += run.digits.empty() ? 1 : run.counts.back()) {
                 set_lane(it, run, 0);
                 const ir::Access a = access(view, it, base, axis, static_cast<int>(run.length), true);
                 std::vector<Ref> words;
-                for (std::int64_t first = 0; first < run.length; first += lanes) words.push_back(word(it, value, it.root, run, first, lanes));
+                for (std::int64_t first = 0; first < run.length; first += lanes)
+                    words.push_back(word(it, value, it.root, run, first, lanes));
                 emit(ir::StoreVector{a, std::move(words)});
             }
         });

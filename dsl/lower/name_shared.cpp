@@ -19,7 +19,9 @@ struct Moment {
     friend bool operator==(const Moment&, const Moment&) = default;
 };
 struct MomentHash {
-    std::size_t operator()(const Moment& m) const { return std::hash<const void*>()(m.node) ^ (static_cast<std::size_t>(m.version) * 0x9E3779B9u); }
+    std::size_t operator()(const Moment& m) const {
+        return std::hash<const void*>()(m.node) ^ (static_cast<std::size_t>(m.version) * 0x9E3779B9u);
+    }
 };
 
 class Pass {
@@ -59,7 +61,8 @@ private:
         return latest;
     }
     int& version_of(int array) {
-        if (static_cast<std::size_t>(array) >= versions_.size()) versions_.resize(static_cast<std::size_t>(array) + 1, 0);
+        if (static_cast<std::size_t>(array) >= versions_.size())
+            versions_.resize(static_cast<std::size_t>(array) + 1, 0);
         return versions_[static_cast<std::size_t>(array)];
     }
     void written(const ir::Statement& s) {
@@ -79,7 +82,8 @@ private:
 
     /// Worth a name: data, masks, and index arithmetic that divides or is more than a term or two.
     static bool worth(Ref n) {
-        if (n->as<ir::Binary>() || n->as<ir::Unary>() || n->as<ir::Select>() || n->as<ir::Shuffle>() || n->as<ir::Cast>()) {
+        if (n->as<ir::Binary>() || n->as<ir::Unary>() || n->as<ir::Select>() || n->as<ir::Shuffle>() ||
+            n->as<ir::Cast>()) {
             if (n->type != i32 && n->type != i64) return true;
             const auto* b = n->as<ir::Binary>();
             return b && (b->op == ir::BinaryOp::div || b->op == ir::BinaryOp::mod);

@@ -4,8 +4,8 @@
 
 namespace tessera::lower {
 
-/// Pass: an expression with several users in one list of statements gets a name ahead of the first, so that it is written
-/// and computed once. Index arithmetic stays in place where it is as short as a name.
+/// Pass: an expression with several users in one list of statements gets a name ahead of the first, so that it is
+/// written and computed once. Index arithmetic stays in place where it is as short as a name.
 void name_shared_expressions(ir::Program& program);
 
 }  // namespace tessera::lower

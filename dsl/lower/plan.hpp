@@ -16,9 +16,9 @@ using ir::Ref;
 
 /// Computed at its line into registers of its own, rather than inside its only user.
 struct Plan {
-    std::vector<bool> bound;                      // by node id
-    std::vector<std::optional<Layout>> layouts;   // by node id; tiles only
-    std::vector<std::optional<Layout>> variables; // by variable
+    std::vector<bool> bound;                       // by node id
+    std::vector<std::optional<Layout>> layouts;    // by node id; tiles only
+    std::vector<std::optional<Layout>> variables;  // by variable
     /// Where `user` (null: the assignment to `variable`) needs `operand` in another layout than it has.
     struct Conversion {
         Ref user;
@@ -43,8 +43,8 @@ void choose_bindings(const ir::Program& program, Plan& plan);
 /// Pass: a layout for every tile, by the rules of docs/design.md §2.8, and where layouts must be converted.
 void choose_layouts(const ir::Program& program, const Target& target, Plan& plan);
 
-/// Longest vector, in elements of the memory, that a piece's rows allow: it divides every fact known of the memory along
-/// its contiguous tile axis. `axis` gets that tile axis, −1 if no axis of the piece is contiguous.
+/// Longest vector, in elements of the memory, that a piece's rows allow: it divides every fact known of the memory
+/// along its contiguous tile axis. `axis` gets that tile axis, −1 if no axis of the piece is contiguous.
 int longest_vector(const ir::Program& program, const ir::View& view, const Target& target, int& axis);
 
 /// Index into View::axes of each tile axis.

@@ -30,7 +30,9 @@ const char* name_of(ir::ReduceOp op) {
 }
 
 /// The part of a thread digit inside a warp, and the part across warps.
-Mode lanes_of(const Mode& m) { return m.stride >= warp ? Mode{1, m.stride} : Mode{std::min(m.extent, warp / m.stride), m.stride}; }
+Mode lanes_of(const Mode& m) {
+    return m.stride >= warp ? Mode{1, m.stride} : Mode{std::min(m.extent, warp / m.stride), m.stride};
+}
 Mode warps_of(const Mode& m) {
     if (m.stride >= warp) return m;
     return m.stride * m.extent <= warp ? Mode{1, warp} : Mode{m.stride * m.extent / warp, warp};
@@ -38,13 +40,17 @@ Mode warps_of(const Mode& m) {
 
 }  // namespace
 
-Ref TileCode::fold(ir::ReduceOp op, Ref a, Ref b) { return e_.make(a->type, a->shape, ir::Binary{binary_of(op), a, b}); }
+Ref TileCode::fold(ir::ReduceOp op, Ref a, Ref b) {
+    return e_.make(a->type, a->shape, ir::Binary{binary_of(op), a, b});
+}
 
 Ref TileCode::identity(ir::ReduceOp op, Element type) {
     if (op == ir::ReduceOp::sum) return is_float(type) ? e_.make(type, {}, ir::Constant{0}) : e_.number(type, 0);
     const bool low = op == ir::ReduceOp::max;
     if (type == f64) return e_.make(type, {}, ir::Constant{low ? 0xFFF0000000000000ull : 0x7FF0000000000000ull});
-    if (is_float(type)) return e_.make(type, {}, ir::Constant{low ? encode_float(type, -__builtin_inff()) : encode_float(type, __builtin_inff())});
+    if (is_float(type))
+        return e_.make(
+            type, {}, ir::Constant{low ? encode_float(type, -__builtin_inff()) : encode_float(type, __builtin_inff())});
     if (type == boolean) return e_.truth(!low);
     const int width = bits_of(type);
     if (is_unsigned_integer(type)) return e_.number(type, low ? 0 : -1);
@@ -52,7 +58,8 @@ Ref TileCode::identity(ir::ReduceOp op, Element type) {
     return e_.number(type, low ? least : -(least + 1));
 }
 
-/// Folds what each thread holds. 16-bit floats go two at a time: along the axis (the halves meet at the end) or beside it.
+/// Folds what each thread holds. 16-bit floats go two at a time: along the axis (the halves meet at the end) or beside
+/// it.
 void TileCode::fold_registers(Ref node, const RegisterTile& result) {
     const auto& r = *node->as<ir::Reduce>();
     Iteration it(plan_.layout(r.value), e_, in_.threads);
@@ -64,7 +71,8 @@ void TileCode::fold_registers(Ref node, const RegisterTile& result) {
     int pair = -1;  // a digit on the axis whose neighbours lie packed
     if ((node->type == bf16 || node->type == f16) && r.op != ir::ReduceOp::sum)
         for (std::size_t d = 0; d < it.digits.size(); ++d)
-            if (!it.digits[d].thread() && it.digits[d].expand % 2 == 0 && reduced(static_cast<int>(d))) pair = static_cast<int>(d);
+            if (!it.digits[d].thread() && it.digits[d].expand % 2 == 0 && reduced(static_cast<int>(d)))
+                pair = static_cast<int>(d);
 
     RegisterTile partial = result;
     if (pair >= 0) {
@@ -72,15 +80,20 @@ void TileCode::fold_registers(Ref node, const RegisterTile& result) {
             for (std::int64_t& s : axis) s *= 2;
         partial.pack = 2;
         const auto words = out_.arrays[static_cast<std::size_t>(result.array)].words;
-        out_.arrays.push_back({new_name("pairs"), node->type, 2, words, "halves of " + out_.arrays[static_cast<std::size_t>(result.array)].name});
+        out_.arrays.push_back({new_name("pairs"), node->type, 2, words,
+                               "halves of " + out_.arrays[static_cast<std::size_t>(result.array)].name});
         partial.array = static_cast<int>(out_.arrays.size()) - 1;
         emit(ir::Declare{partial.array});
     }
     const Ref zero = identity(r.op, node->type);
     const Ref start = pair >= 0 ? e_.make(node->type, {2}, ir::Pack{{zero, zero}}) : zero;
-    each_word(out_.arrays[static_cast<std::size_t>(partial.array)].words, [&](Ref i) { emit(ir::Set{partial.array, i, start}); });
+    each_word(out_.arrays[static_cast<std::size_t>(partial.array)].words,
+              [&](Ref i) { emit(ir::Set{partial.array, i, start}); });
 
-    const Run run = pair >= 0 ? Run{{pair}, {it.digits[static_cast<std::size_t>(pair)].expand}, it.digits[static_cast<std::size_t>(pair)].expand} : Run{};
+    const Run run = pair >= 0 ? Run{{pair},
+                                    {it.digits[static_cast<std::size_t>(pair)].expand},
+                                    it.digits[static_cast<std::size_t>(pair)].expand}
+                              : Run{};
     Position kept = it.root;
     kept[static_cast<std::size_t>(r.axis)].clear();
     in_loops(it, [&] {
@@ -92,14 +105,16 @@ void TileCode::fold_registers(Ref node, const RegisterTile& result) {
                 sum = sum ? fold(r.op, sum, v) : v;
             }
             const Ref index = word_index(it, partial, kept, lane);
-            const Ref old = e_.make(node->type, partial.pack > 1 ? Shape{partial.pack} : Shape{}, ir::Register{partial.array, index});
+            const Ref old = e_.make(node->type, partial.pack > 1 ? Shape{partial.pack} : Shape{},
+                                    ir::Register{partial.array, index});
             emit(ir::Set{partial.array, index, fold(r.op, old, sum)});
         });
     });
     if (pair < 0) return;
     each_word(out_.arrays[static_cast<std::size_t>(result.array)].words, [&](Ref i) {
         const Ref w = e_.make(node->type, {2}, ir::Register{partial.array, i});
-        emit(ir::Set{result.array, i, fold(r.op, e_.make(node->type, {}, ir::Lane{w, 0}), e_.make(node->type, {}, ir::Lane{w, 1}))});
+        emit(ir::Set{result.array, i,
+                     fold(r.op, e_.make(node->type, {}, ir::Lane{w, 0}), e_.make(node->type, {}, ir::Lane{w, 1}))});
     });
 }
 

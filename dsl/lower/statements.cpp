@@ -85,7 +85,8 @@ void TileCode::number_blocks() {
     }
 }
 
-RegisterTile TileCode::declare(const Layout& layout, Element type, int fast_axis, int most_pack, const std::string& name) {
+RegisterTile TileCode::declare(const Layout& layout, Element type, int fast_axis, int most_pack,
+                               const std::string& name) {
     RegisterTile tile;
     tile.type = type;
     tile.layout = canonical(layout);
@@ -105,9 +106,11 @@ RegisterTile TileCode::declare(const Layout& layout, Element type, int fast_axis
     const std::int64_t fast = stride;
     for (std::size_t a = tile.layout.axes.size(); a-- > 0;) number_axis(a, false);
     const int bits = bits_of(type);
-    if (bits < 32 && type != boolean) tile.pack = static_cast<int>(std::min<std::int64_t>({32 / bits, most_pack, fast & -fast}));
+    if (bits < 32 && type != boolean)
+        tile.pack = static_cast<int>(std::min<std::int64_t>({32 / bits, most_pack, fast & -fast}));
     tile.array = static_cast<int>(out_.arrays.size());
-    out_.arrays.push_back({new_name(name), type, tile.pack, static_cast<int>(stride / tile.pack), text_of(tile.layout)});
+    out_.arrays.push_back(
+        {new_name(name), type, tile.pack, static_cast<int>(stride / tile.pack), text_of(tile.layout)});
     emit(ir::Declare{tile.array});
     return tile;
 }
@@ -167,7 +170,9 @@ void TileCode::set_tile(Ref value, const RegisterTile& tile) {
     if (value->scalar()) {
         each_word(out_.arrays[static_cast<std::size_t>(tile.array)].words, [&](Ref i) {
             const Ref v = scalar(value);
-            const Ref w = tile.pack > 1 ? e_.make(tile.type, {tile.pack}, ir::Pack{std::vector<Ref>(static_cast<std::size_t>(tile.pack), v)}) : v;
+            const Ref w = tile.pack > 1 ? e_.make(tile.type, {tile.pack},
+                                                  ir::Pack{std::vector<Ref>(static_cast<std::size_t>(tile.pack), v)})
+                                        : v;
             emit(ir::Set{tile.array, i, w});
         });
         return;
@@ -272,10 +277,10 @@ void TileCode::lower_bind(Ref node) {
             named_.back().clear();  // a register's value is not a name for the next reading of it
             return;
         }
-        RegisterTile copy = declare(state.layout, state.type, -1, 1, in_.variables[static_cast<std::size_t>(v->variable)].name + "_now");
-        each_word(out_.arrays[static_cast<std::size_t>(copy.array)].words, [&](Ref i) {
-            emit(ir::Set{copy.array, i, e_.make(state.type, {}, ir::Register{state.array, i})});
-        });
+        RegisterTile copy = declare(state.layout, state.type, -1, 1,
+                                    in_.variables[static_cast<std::size_t>(v->variable)].name + "_now");
+        each_word(out_.arrays[static_cast<std::size_t>(copy.array)].words,
+                  [&](Ref i) { emit(ir::Set{copy.array, i, e_.make(state.type, {}, ir::Register{state.array, i})}); });
         tiles_[node->id] = copy;
         return;
     }

@@ -19,7 +19,7 @@ struct Run {
     std::vector<int> digits;           // innermost first
     std::vector<std::int64_t> counts;  // how many values of each take part
     std::int64_t length = 1;
-    std::int64_t base = 0;             // where the run starts in its last digit, if more of that is written out
+    std::int64_t base = 0;  // where the run starts in its last digit, if more of that is written out
 };
 
 class TileCode {
@@ -55,12 +55,14 @@ private:
     Ref element(Iteration& it, Ref node, const Position& at);
     Ref word(Iteration& it, Ref node, const Position& at, const Run& run, std::int64_t first, int lanes);
     Ref read_lane(Iteration& it, const RegisterTile& tile, const Position& at);
-    Ref read_word(Iteration& it, const RegisterTile& tile, const Position& at, const Run& run, std::int64_t first, int lanes);
+    Ref read_word(Iteration& it, const RegisterTile& tile, const Position& at, const Run& run, std::int64_t first,
+                  int lanes);
     Ref word_index(const Iteration& it, const RegisterTile& tile, const Position& at, std::int64_t& lane) const;
     void set_lane(Iteration& it, const Run& run, std::int64_t lane) const;
     const RegisterTile* tile_of(Ref user, Ref node) const;
     Ref element_of(Iteration& it, Ref user, Ref operand, const Position& at);
-    Ref word_of(Iteration& it, Ref user, Ref operand, const Position& at, const Run& run, std::int64_t first, int lanes);
+    Ref word_of(Iteration& it, Ref user, Ref operand, const Position& at, const Run& run, std::int64_t first,
+                int lanes);
 
     // memory.cpp
     Run run_along(Iteration& it, const std::vector<int>& axis, std::int64_t most) const;
@@ -72,7 +74,8 @@ private:
         Ref at = nullptr;       // offset of that
     };
     Address address(const ir::View& view, const Iteration& it, const std::string& name);
-    ir::Access access(const ir::View& view, const Iteration& it, const Address& address, int axis, int lanes, bool once);
+    ir::Access access(const ir::View& view, const Iteration& it, const Address& address, int axis, int lanes,
+                      bool once);
     Ref stride_of(const ir::View& view, std::size_t axis);
     Ref only_once(const Iteration& it);
     Element memory_type(const ir::View& view) const;
@@ -96,13 +99,13 @@ private:
     Facts facts_;
     ir::Body* body_ = nullptr;
     Place place_;
-    std::map<int, RegisterTile> tiles_;                                  // by recorded node id
-    std::map<int, Ref> values_;                                          // rank 0, by recorded node id
+    std::map<int, RegisterTile> tiles_;  // by recorded node id
+    std::map<int, Ref> values_;          // rank 0, by recorded node id
     std::map<const Plan::Conversion*, RegisterTile> converted_;
     std::vector<RegisterTile> variables_;
-    std::vector<int> loop_of_;                                           // recorded loop id → lowered loop id
-    std::vector<Ref> blocks_;                                            // block index along each axis of the grid
-    std::vector<std::unordered_map<Ref, Ref>> named_;                    // expressions named in the open scopes
+    std::vector<int> loop_of_;                         // recorded loop id → lowered loop id
+    std::vector<Ref> blocks_;                          // block index along each axis of the grid
+    std::vector<std::unordered_map<Ref, Ref>> named_;  // expressions named in the open scopes
     std::map<std::string, int> names_;
 };
 

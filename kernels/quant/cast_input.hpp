@@ -7,7 +7,8 @@
 
 namespace tessera::quant {
 
-/// Errors: UsageError unless x is a BF16 or FP32 matrix with inner stride 1 and a row stride ≥ 0, on the stream's device.
+/// Errors: UsageError unless x is a BF16 or FP32 matrix with inner stride 1 and a row stride ≥ 0, on the stream's
+/// device.
 void check_input(const char* function, const Stream& stream, const TensorView& x);
 /// Errors: UsageError unless `data` is a dense E4M3 matrix of x's extents.
 void check_codes(const char* function, const TensorView& data, const TensorView& x);
@@ -18,8 +19,8 @@ void check_format(const char* function, Element format);
 bool rows_aligned(const TensorView& x, const TensorView& data);
 
 /// Starts a cast on checked arguments.
-void launch_cast(const CompiledKernel& kernel, const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
-                 const ScaleShape& shape);
+void launch_cast(const CompiledKernel& kernel, const Stream& stream, const TensorView& x, const TensorView& data,
+                 const TensorView& sf, const ScaleShape& shape);
 
 /// Scales are powers of two.
 constexpr bool rounds(ScaleLayout layout, bool round_sf) { return round_sf || layout == ScaleLayout::packed_ue8m0; }

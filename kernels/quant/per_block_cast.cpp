@@ -1,6 +1,5 @@
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
 #include "kernels/quant/cast_input.hpp"
@@ -23,10 +22,14 @@ Program recorded(std::int64_t hidden, const BlockCastOptions& o, bool aligned) {
         k.threads(256);
         const auto [m, n] = k.grid(sf.rows(), std::max(ceil_div(hidden, cols), ceil_div(sf.groups(), groups)));
 
-        const auto v = load(t.x.block({rows, cols}, {m, n})).split(axis<1>, o.block_columns);  // [rows, groups, columns]
-        const auto amax = cast<f32>(reduce_max(abs(v).template permute<1, 0, 2>().merge(axis<1>), axis<1>));  // [groups, 1]
+        const auto v =
+            load(t.x.block({rows, cols}, {m, n})).split(axis<1>, o.block_columns);  // [rows, groups, columns]
+        const auto amax =
+            cast<f32>(reduce_max(abs(v).template permute<1, 0, 2>().merge(axis<1>), axis<1>));  // [groups, 1]
         const auto scales = scales_of(amax, e4m3_limits, round);
-        sf.store({scales.sf.template permute<1, 0>(), scales.inv.template permute<1, 0>(), scales.exponent.template permute<1, 0>()}, {1, groups}, m, n);
+        sf.store({scales.sf.template permute<1, 0>(), scales.inv.template permute<1, 0>(),
+                  scales.exponent.template permute<1, 0>()},
+                 {1, groups}, m, n);
         store(t.y.block({rows, cols}, {m, n}), cast<e4m3>(cast<f32>(v) * scales.inv.unsqueeze(axis<0>)).merge(axis<1>));
     });
 }
@@ -35,7 +38,8 @@ void check_options(const BlockCastOptions& o) {
     check_format("per_block_cast", o.format);
     for (std::int64_t side : {o.block_rows, o.block_columns})
         if (side != 32 && side != 128)
-            throw UsageError(fmt::format("per_block_cast: blocks of {} × {}; each side is 32 or 128", o.block_rows, o.block_columns));
+            throw UsageError(fmt::format("per_block_cast: blocks of {} × {}; each side is 32 or 128", o.block_rows,
+                                         o.block_columns));
 }
 
 ScaleShape scale_shape(const TensorView& x, const BlockCastOptions& o) {
@@ -46,11 +50,13 @@ ScaleShape scale_shape(const TensorView& x, const BlockCastOptions& o) {
 
 Program per_block_cast_program(Element in, std::int64_t hidden, const BlockCastOptions& options, bool aligned) {
     check_options(options);
-    if (in != bf16 && in != f32) throw UsageError(fmt::format("per_block_cast: the input is {}; this cast takes bf16 or f32", name_of(in)));
+    if (in != bf16 && in != f32)
+        throw UsageError(fmt::format("per_block_cast: the input is {}; this cast takes bf16 or f32", name_of(in)));
     return in == bf16 ? recorded<bf16>(hidden, options, aligned) : recorded<f32>(hidden, options, aligned);
 }
 
-void per_block_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf, const BlockCastOptions& options) {
+void per_block_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
+                    const BlockCastOptions& options) {
     check_input("per_block_cast", stream, x);
     check_options(options);
     const ScaleShape shape = scale_shape(x, options);
@@ -58,10 +64,11 @@ void per_block_cast(const Stream& stream, const TensorView& x, const TensorView&
     check_scales("per_block_cast", sf, shape);
     if (x.extents[0] == 0) return;
     const bool aligned = rows_aligned(x, data);
-    const KernelId id("per_block_cast", {x.element, x.extents[1], options.block_rows, options.block_columns, options.scale_layout,
-                                         rounds(options.scale_layout, options.round_sf), aligned});
-    const CompiledKernel& kernel =
-        Engine::of(stream).kernel(stream, id, [&] { return per_block_cast_program(x.element, x.extents[1], options, aligned); });
+    const KernelId id("per_block_cast",
+                      {x.element, x.extents[1], options.block_rows, options.block_columns, options.scale_layout,
+                       rounds(options.scale_layout, options.round_sf), aligned});
+    const CompiledKernel& kernel = Engine::of(stream).kernel(
+        stream, id, [&] { return per_block_cast_program(x.element, x.extents[1], options, aligned); });
     launch_cast(kernel, stream, x, data, sf, shape);
 }
 

@@ -1,6 +1,5 @@
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <numeric>
 
 #include "dsl/base/error.hpp"
@@ -34,7 +33,9 @@ Tile tile_of_rows(std::int64_t hidden, std::int64_t vector) {
     for (std::int64_t lanes = 32; lanes <= 256; lanes *= 2) {
         const std::int64_t cols = align_up(hidden, lanes * vector);
         if (cols / lanes > 2 * elements_per_thread) continue;
-        if (padding >= 0 && (cols - hidden > padding || (cols - hidden == padding && cols / lanes < elements_per_thread))) continue;
+        if (padding >= 0 &&
+            (cols - hidden > padding || (cols - hidden == padding && cols / lanes < elements_per_thread)))
+            continue;
         best = lanes;
         padding = cols - hidden;
     }
@@ -52,7 +53,8 @@ Program groups_program(std::int64_t hidden, std::int64_t group, ScaleLayout layo
         const auto [rows, cols, threads] = tile_of_groups(hidden, group, layout);
         const std::int64_t groups = cols / group;
         k.threads(threads);
-        const auto [m, n] = k.grid(ceil_div(sf.rows(), rows), std::max(ceil_div(hidden, cols), ceil_div(sf.groups(), groups)));
+        const auto [m, n] =
+            k.grid(ceil_div(sf.rows(), rows), std::max(ceil_div(hidden, cols), ceil_div(sf.groups(), groups)));
 
         const auto v = load(t.x.block({rows, cols}, {m, n})).split(axis<1>, group);
         const auto amax = cast<f32>(reduce_max(abs(v), axis<2>)).squeeze(axis<2>);
@@ -121,18 +123,21 @@ void check_options(std::int64_t hidden, const CastOptions& o) {
     check_format("per_token_cast", o.format);
     const std::int64_t n = o.num_per_channels;
     if (n != 16 && n != 32 && n != 64 && n != 128 && n != hidden)
-        throw UsageError(fmt::format("per_token_cast: num_per_channels is {}; it is 16, 32, 64, 128 or the row's {} channels", n, hidden));
+        throw UsageError(fmt::format(
+            "per_token_cast: num_per_channels is {}; it is 16, 32, 64, 128 or the row's {} channels", n, hidden));
 }
 
 }  // namespace
 
 Program per_token_cast_program(Element in, std::int64_t hidden, const CastOptions& options, bool aligned) {
     check_options(hidden, options);
-    if (in != bf16 && in != f32) throw UsageError(fmt::format("per_token_cast: the input is {}; this cast takes bf16 or f32", name_of(in)));
+    if (in != bf16 && in != f32)
+        throw UsageError(fmt::format("per_token_cast: the input is {}; this cast takes bf16 or f32", name_of(in)));
     return in == bf16 ? recorded<bf16>(hidden, options, aligned) : recorded<f32>(hidden, options, aligned);
 }
 
-void per_token_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf, const CastOptions& options) {
+void per_token_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
+                    const CastOptions& options) {
     check_input("per_token_cast", stream, x);
     const std::int64_t tokens = x.extents[0], hidden = x.extents[1];
     check_options(hidden, options);
@@ -143,8 +148,8 @@ void per_token_cast(const Stream& stream, const TensorView& x, const TensorView&
     const bool aligned = rows_aligned(x, data);
     const KernelId id("per_token_cast", {x.element, hidden, options.num_per_channels, options.scale_layout,
                                          rounds(options.scale_layout, options.round_sf), aligned});
-    const CompiledKernel& kernel =
-        Engine::of(stream).kernel(stream, id, [&] { return per_token_cast_program(x.element, hidden, options, aligned); });
+    const CompiledKernel& kernel = Engine::of(stream).kernel(
+        stream, id, [&] { return per_token_cast_program(x.element, hidden, options, aligned); });
     launch_cast(kernel, stream, x, data, sf, shape);
 }
 

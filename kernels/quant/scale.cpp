@@ -16,13 +16,15 @@ ScaleOutput::ScaleOutput(Kernel& k, ScaleLayout layout, const Index& blocks, std
     if (layout == ScaleLayout::column_major)
         numbers_ = k.output<f32>("sf", {rows(), groups}, {.align = 16, .strides = {1, pitch}});
     else
-        bytes_ = k.output<ue8m0>("sf", {rows(), this->groups()}, {.align = 16, .strides = {4, AxisStride(pitch * 4).packed(4, 1)}});
+        bytes_ = k.output<ue8m0>("sf", {rows(), this->groups()},
+                                 {.align = 16, .strides = {4, AxisStride(pitch * 4).packed(4, 1)}});
 }
 
 void ScaleOutput::store(const Scales<2>& scales, const std::int64_t (&tile)[2], const Index& m, const Index& g) const {
     if (layout_ == ScaleLayout::row_major) return tessera::store(numbers_.block(tile, {m, g}), scales.sf);
     auto used = coordinates(tile, axis<0>) + m * tile[0] < blocks_;
-    if (layout_ == ScaleLayout::column_major) return tessera::store(numbers_.block(tile, {m, g}), select(used, scales.sf, 0.0f));
+    if (layout_ == ScaleLayout::column_major)
+        return tessera::store(numbers_.block(tile, {m, g}), select(used, scales.sf, 0.0f));
     if (groups() != groups_) used = used & (coordinates(tile, axis<1>) + g * tile[1] < groups_);
     const auto exponent = cast<u8>(select(used, scales.exponent, 0u));
     tessera::store(bytes_.block(tile, {m, g}), bitcast<ue8m0>(exponent));
@@ -33,7 +35,8 @@ Tensor empty_scales(const Stream& stream, const ScaleShape& shape) {
     const bool packed = shape.layout == ScaleLayout::packed_ue8m0;
     const std::int64_t columns = packed ? ceil_div(shape.groups, 4) : shape.groups;
     const Tensor memory = Tensor::empty(stream, packed ? i32 : f32, {columns, shape.padded()});
-    const TensorView view = TensorView::of(memory.device(), memory.data(), memory.element(), {shape.blocks, columns}, {1, shape.padded()});
+    const TensorView view =
+        TensorView::of(memory.device(), memory.data(), memory.element(), {shape.blocks, columns}, {1, shape.padded()});
     return Tensor::adopt(view, memory.owner());
 }
 
@@ -43,21 +46,25 @@ void check_scales(const char* function, const TensorView& sf, const ScaleShape& 
     const Element type = packed ? i32 : f32;
     const Shape extents{shape.blocks, packed ? ceil_div(shape.groups, 4) : shape.groups};
     if (sf.element != type || !(sf.extents == extents))
-        throw UsageError(fmt::format("{}: sf is {} {}, but these options need {} {}", function, name_of(sf.element), text_of(sf.extents),
-                                     name_of(type), text_of(extents)));
+        throw UsageError(fmt::format("{}: sf is {} {}, but these options need {} {}", function, name_of(sf.element),
+                                     text_of(sf.extents), name_of(type), text_of(extents)));
     if (shape.blocks == 0) return;
     const std::int64_t pitch = sf.strides[1];
     const bool dense = sf.strides[0] == extents[1] || shape.blocks == 1;
     if (rows && !((pitch == 1 || extents[1] == 1) && dense))
-        throw UsageError(fmt::format("{}: sf has strides {}, but row-major scales are dense: ({}, 1)", function, text_of(sf.strides), extents[1]));
+        throw UsageError(fmt::format("{}: sf has strides {}, but row-major scales are dense: ({}, 1)", function,
+                                     text_of(sf.strides), extents[1]));
     if (rows) return;
     const bool one_row = shape.blocks == 1 || sf.strides[0] == 1;
     const bool wide = extents[1] == 1 || (pitch >= shape.padded() && pitch % 4 == 0);
     if (!one_row || !wide)
-        throw UsageError(fmt::format("{}: sf has strides {}, but these scales are column-major: (1, p) with p a multiple of 4 and at least {}",
-                                     function, text_of(sf.strides), shape.padded()));
+        throw UsageError(fmt::format(
+            "{}: sf has strides {}, but these scales are column-major: (1, p) with p a multiple of 4 and at least {}",
+            function, text_of(sf.strides), shape.padded()));
     if (reinterpret_cast<std::uintptr_t>(sf.data) % 16 != 0)
-        throw UsageError(fmt::format("{}: sf begins at an address that is no multiple of 16; column-major scales are aligned to 16 bytes", function));
+        throw UsageError(fmt::format(
+            "{}: sf begins at an address that is no multiple of 16; column-major scales are aligned to 16 bytes",
+            function));
 }
 
 TensorView scales_for_kernel(const TensorView& sf, const ScaleShape& shape) {

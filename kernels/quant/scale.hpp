@@ -21,7 +21,8 @@ struct Scales {
     Value<u32, R> exponent;  // biased; of rounded scales only
 };
 
-/// sf and inv of blocks with these absolute maxima. round: sf is the least power of two ≥ amax / largest, found on the bits.
+/// sf and inv of blocks with these absolute maxima. round: sf is the least power of two ≥ amax / largest, found on the
+/// bits.
 template <int R>
 Scales<R> scales_of(const Value<f32, R>& amax, FormatLimits limits, bool round) {
     const auto c = max(amax, limits.amax_min);

@@ -1,6 +1,5 @@
-#include <fmt/format.h>
-
 #include <bit>
+#include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
 #include "dsl/front/kernel.hpp"
@@ -26,14 +25,14 @@ constexpr Tile aligned_tile(int bytes) {
     }
 }
 
-/// Shared rows are output rows. Chunks of 16 bytes are XORed with the number of the square that a row belongs to, so that
-/// squares are written, and rows read, without bank conflicts.
+/// Shared rows are output rows. Chunks of 16 bytes are XORed with the number of the square that a row belongs to, so
+/// that squares are written, and rows read, without bank conflicts.
 SwizzleOptions by_squares(const Tile& t) {
     return {3, std::countr_zero(static_cast<unsigned>(t.square)), std::countr_zero(static_cast<unsigned>(t.rows))};
 }
 
-/// Words are XORed with the row: columns are written element by element, each lane to a bank of its own. Rows of one-byte
-/// elements fill half the banks, so there two rows share a pattern.
+/// Words are XORed with the row: columns are written element by element, each lane to a bank of its own. Rows of
+/// one-byte elements fill half the banks, so there two rows share a pattern.
 SwizzleOptions by_rows(int bytes, std::int64_t rows) {
     const int base = bytes == 4 ? 0 : bytes == 2 ? 1 : 2;
     const int row = std::countr_zero(static_cast<unsigned>(rows)) - base;
@@ -54,7 +53,8 @@ Program recorded(bool aligned) {
         k.threads(tile.threads);
         const auto [b, m, n] = k.grid(batches, ceil_div(rows, tile.rows), ceil_div(cols, tile.cols));
 
-        const auto turned = k.shared<T>("turned", {tile.cols, tile.rows}, aligned ? by_squares(tile) : by_rows(bytes, tile.rows));
+        const auto turned =
+            k.shared<T>("turned", {tile.cols, tile.rows}, aligned ? by_squares(tile) : by_rows(bytes, tile.rows));
         const auto v = load(x[b].block({tile.rows, tile.cols}, {m, n}), {.per_thread = {tile.square, tile.square}});
         store(turned.whole(), v.template permute<1, 0>());
         store(y[b].block({tile.cols, tile.rows}, {n, m}), load(turned.whole()));
@@ -67,22 +67,28 @@ void check(const char* function, const Stream& stream, const TensorView& x) {
         throw UsageError(fmt::format("{}: x is {}; elements have 1, 2 or 4 bytes", function, name_of(x.element)));
     const int last = x.rank() - 1;
     if (x.count() > 0 && x.extents[last] > 1 && x.strides[last] != 1)
-        throw UsageError(fmt::format("{}: x has strides {}; the inner stride must be 1; copy it first", function, text_of(x.strides)));
+        throw UsageError(fmt::format("{}: x has strides {}; the inner stride must be 1; copy it first", function,
+                                     text_of(x.strides)));
     for (std::int64_t s : x.strides)
-        if (s < 0) throw UsageError(fmt::format("{}: x has strides {}; none may be negative; copy it first", function, text_of(x.strides)));
+        if (s < 0)
+            throw UsageError(
+                fmt::format("{}: x has strides {}; none may be negative; copy it first", function, text_of(x.strides)));
     if (!x.device.shares_memory(stream.device()))
-        throw UsageError(fmt::format("{}: x lies on {}, but the stream is of {}; copy it there first", function, x.device.name(), stream.device().name()));
+        throw UsageError(fmt::format("{}: x lies on {}, but the stream is of {}; copy it there first", function,
+                                     x.device.name(), stream.device().name()));
 }
 
 void check_rank(const char* function, const TensorView& x, int rank) {
     if (x.rank() != rank)
-        throw UsageError(fmt::format("{}: x has rank {} (extents {}); it takes rank {}", function, x.rank(), text_of(x.extents), rank));
+        throw UsageError(fmt::format("{}: x has rank {} (extents {}); it takes rank {}", function, x.rank(),
+                                     text_of(x.extents), rank));
 }
 
 void check_output(const char* function, const TensorView& out, Element element, const Shape& extents) {
     if (out.element != element || !(out.extents == extents) || !out.is_contiguous())
-        throw UsageError(fmt::format("{}: out is {} {} with strides {}, but must be {} {} and dense", function, name_of(out.element),
-                                     text_of(out.extents), text_of(out.strides), name_of(element), text_of(extents)));
+        throw UsageError(fmt::format("{}: out is {} {} with strides {}, but must be {} {} and dense", function,
+                                     name_of(out.element), text_of(out.extents), text_of(out.strides), name_of(element),
+                                     text_of(extents)));
 }
 
 Shape turned(const TensorView& x) { return {x.extents[0], x.extents[2], x.extents[1]}; }
@@ -117,7 +123,9 @@ void launch(const Stream& stream, const TensorView& x, const TensorView& out) {
     const auto addresses = reinterpret_cast<std::uintptr_t>(from.data) | reinterpret_cast<std::uintptr_t>(to.data);
     const bool aligned = all % 16 == 0 && addresses % 16 == 0;
     const KernelId id("batched_transpose", {bytes, aligned});
-    Engine::of(stream).kernel(stream, id, [&] { return batched_transpose_program(bytes, aligned); }).launch(stream, {from, to});
+    Engine::of(stream)
+        .kernel(stream, id, [&] { return batched_transpose_program(bytes, aligned); })
+        .launch(stream, {from, to});
 }
 
 }  // namespace
@@ -127,7 +135,9 @@ Program batched_transpose_program(int element_bytes, bool aligned) {
         case 1: return recorded<u8>(aligned);
         case 2: return recorded<u16>(aligned);
         case 4: return recorded<u32>(aligned);
-        default: throw UsageError(fmt::format("batched_transpose: elements of {} bytes; they have 1, 2 or 4", element_bytes));
+        default:
+            throw UsageError(
+                fmt::format("batched_transpose: elements of {} bytes; they have 1, 2 or 4", element_bytes));
     }
 }
 
