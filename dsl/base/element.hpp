@@ -69,6 +69,12 @@ constexpr int bits_of(Element e) {
     }
 }
 
+/// Bits that an element takes in a register: as in memory, but e5m6 stands alone in 16 (its code in the low 12).
+constexpr int register_bits_of(Element e) { return e == Element::e5m6 ? 16 : bits_of(e); }
+
+/// Elements that share bytes in memory: extents, offsets and strides along the packed axis are multiples of it.
+constexpr int packed_elements_of(Element e) { return e == Element::e2m1 ? 2 : e == Element::e5m6 ? 8 : 1; }
+
 constexpr bool is_float(Element e) { return e <= Element::ue8m0; }
 constexpr bool is_signed_integer(Element e) { return e >= Element::i8 && e <= Element::i64; }
 constexpr bool is_unsigned_integer(Element e) { return e >= Element::u8 && e <= Element::u64; }

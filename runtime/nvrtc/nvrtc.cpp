@@ -77,7 +77,16 @@ Nvrtc::Outcome Nvrtc::compile(const std::string& text, const std::string& name,
     if (failed(entries_.CreateProgram(&program, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr))) return out;
     std::vector<const char*> arguments;
     for (const std::string& option : options) arguments.push_back(option.c_str());
-    out.ok = !failed(entries_.CompileProgram(program, static_cast<int>(arguments.size()), arguments.data()));
+    // Where there is a driver, NVRTC keeps a cache of its own: its hits come without a log, and fail after a fork.
+    arguments.push_back("--no-cache");
+    const auto run = [&] { return entries_.CompileProgram(program, static_cast<int>(arguments.size()), arguments.data()); };
+    constexpr int invalid_option = 5;
+    int result = run();
+    if (result == invalid_option) {  // one that is too old for this option has no such cache
+        arguments.pop_back();
+        result = run();
+    }
+    out.ok = !failed(result);
     out.log = text_of(entries_.GetProgramLogSize, entries_.GetProgramLog);
     if (out.ok) {
         std::size_t size = 0;

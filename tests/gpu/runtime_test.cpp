@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <numeric>
 #include <sys/wait.h>
@@ -166,7 +167,8 @@ TEST_CASE("a forked child is told so; it may still compile") {
         }
         try {
             if (compile_for(scale("after_fork"), Target::b200()).cubin.empty()) status = 3;
-        } catch (const Error&) {
+        } catch (const Error& error) {
+            std::fprintf(stderr, "in the child: %s\n", error.what());
             status = 4;
         }
         _exit(status);

@@ -185,6 +185,8 @@ TEST_CASE("quantize prints its table and refuses what it must") {
 
 TEST_CASE("cache looks after its folder") {
     const Folder folder;
+    const char* saved = std::getenv("TESSERA_CACHE_DIR");
+    const std::string before = saved ? saved : "";
     ::setenv("TESSERA_CACHE_DIR", folder.file("cache").c_str(), 1);
     CHECK(tessera({"cache", "ls"}).output.find("0 entries") == 0);
     CHECK(tessera({"cache", "verify"}).code == 0);
@@ -197,7 +199,11 @@ TEST_CASE("cache looks after its folder") {
     CHECK(bad.error.find("TESSERA_CACHE_SIZE") != std::string::npos);
     CHECK(tessera({"doctor"}).code == 0);
     ::unsetenv("TESSERA_CACHE_SIZE");
-    ::unsetenv("TESSERA_CACHE_DIR");
+    if (saved) {
+        ::setenv("TESSERA_CACHE_DIR", before.c_str(), 1);
+    } else {
+        ::unsetenv("TESSERA_CACHE_DIR");
+    }
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "tools/tessera/resources.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
+#include "dsl/ir/print.hpp"
+#include "dsl/lower/bank_conflicts.hpp"
 #include "runtime/cubin.hpp"
 
 namespace tessera::tool {
@@ -31,6 +34,19 @@ std::string warning_lines(const std::string& log) {
     return lines;
 }
 
+/// One line for each access, so that a layout that serialises a warp is seen where it is written.
+std::string bank_lines(const ir::Program& lowered) {
+    std::string lines;
+    for (const lower::SharedAccess& access : lower::bank_conflicts(lowered)) {
+        lines += line(
+            "shared access",
+            fmt::format("{} {} at {}: {} bytes x {} lanes, {} passes, {} at best: bank conflicts {}",
+                        access.store ? "store to" : "load from", access.tile, ir::print_place(access.place),
+                        access.bytes, access.lanes, access.passes, access.at_best, access.passes - access.at_best));
+    }
+    return lines;
+}
+
 }  // namespace
 
 std::string resources_text(const Compiled& compiled, const ir::Program& lowered) {
@@ -45,7 +61,7 @@ std::string resources_text(const Compiled& compiled, const ir::Program& lowered)
                                  std::max(lowered.shared_bytes, facts.static_shared_bytes), facts.static_shared_bytes));
         text += line("instructions", fmt::format("{}", facts.instructions));
     }
-    return text + warning_lines(compiled.log);
+    return text + bank_lines(lowered) + warning_lines(compiled.log);
 }
 
 }  // namespace tessera::tool
