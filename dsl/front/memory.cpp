@@ -91,7 +91,10 @@ int tensor(const char* name, Element type, ir::Role role, const AxisSpec* axes, 
     for (int i = rank - 1; i >= 0; --i) {
         const AxisSpec& a = axes[i];
         t.axes[static_cast<std::size_t>(i)] = {a.extent, a.stride ? a.stride : dense, a.inner, a.inner_stride};
-        if (i > 0) dense = binary(ir::BinaryOp::mul, dense, a.extent, place);
+        if (i == rank - 1)
+            dense = a.extent;
+        else if (i > 0)
+            dense = binary(ir::BinaryOp::mul, dense, a.extent, place);
     }
     r.program().tensors.push_back(std::move(t));
     return static_cast<int>(r.program().tensors.size()) - 1;
