@@ -15,7 +15,9 @@ bool is_half(Element t) { return t == f16 || t == bf16; }
 bool acts_on_words(const ir::Node& n) {
     if (!is_half(n.type)) return false;
     if (const auto* u = n.as<ir::Unary>()) return u->op == ir::UnaryOp::abs || u->op == ir::UnaryOp::neg;
-    if (const auto* b = n.as<ir::Binary>()) return b->op == ir::BinaryOp::max || b->op == ir::BinaryOp::min;
+    if (const auto* b = n.as<ir::Binary>())
+        return b->op == ir::BinaryOp::max || b->op == ir::BinaryOp::min || b->op == ir::BinaryOp::add ||
+               b->op == ir::BinaryOp::sub || b->op == ir::BinaryOp::mul;
     return false;
 }
 

@@ -120,6 +120,7 @@ private:
         int axis = -1;
         g.widest_bits = std::max(g.widest_bits, bits_of(memory_type(view)));
         g.vector = std::min(g.vector, longest_vector(program_, view, target_, axis));
+        g.pack = std::max(g.pack, packed_elements_of(memory_type(view)));
     }
     Element memory_type(const ir::View& v) const {
         const auto i = static_cast<std::size_t>(v.memory);
@@ -182,13 +183,15 @@ private:
     Layout loaded_layout(const Group& g) const {
         int axis = -1;
         longest_vector(program_, g.load->as<ir::Load>()->view, target_, axis);
-        return with_vector(g.load->shape, axis,
-                           std::min(g.vector, std::max(1, target_.vector_bytes() * 8 / g.widest_bits)));
+        return with_vector(g.load->shape, axis, std::min(g.run(), most_elements(g)));
     }
     Layout plain_layout(Ref n, const Group& g) const {
-        return with_vector(
-            n->shape, n->shape.rank() - 1,
-            g.widest_bits ? std::min(g.vector, std::max(1, target_.vector_bytes() * 8 / g.widest_bits)) : 1);
+        return with_vector(n->shape, n->shape.rank() - 1, g.widest_bits ? std::min(g.run(), most_elements(g)) : 1);
+    }
+    /// Elements of the widest memory in one access; packed elements at least as many as share bytes.
+    int most_elements(const Group& g) const {
+        const int n = target_.vector_bytes() * 8 / g.widest_bits;
+        return std::max(g.pack, static_cast<int>(std::bit_floor(static_cast<unsigned>(n))));
     }
     Layout with_vector(const Shape& shape, int axis, int vector) const {
         if (axis < 0) axis = shape.rank() - 1;
@@ -307,6 +310,16 @@ std::vector<int> tile_axes(const ir::View& view) {
     return axes;
 }
 
+namespace {
+
+/// Elements that one access of so many bytes moves. e5m6 goes 8 at a time, as three accesses of 4 to 16 bytes.
+std::int64_t elements_in(Element type, int bytes) {
+    if (type == Element::e5m6) return std::min(bytes, 16) / 4 * 8;
+    return bytes * 8 / bits_of(type);
+}
+
+}  // namespace
+
 int longest_vector(const ir::Program& program, const ir::View& view, const Target& target, int& axis) {
     const Facts facts(program);
     const std::vector<int> axes = tile_axes(view);
@@ -317,14 +330,13 @@ int longest_vector(const ir::Program& program, const ir::View& view, const Targe
         axis = static_cast<int>(axes.size()) - 1;
         if (axes.empty() || axes.back() + 1 != tile.shape.rank()) return axis = -1, 1;
         std::int64_t vector =
-            std::min<std::int64_t>(16 * 8 / bits_of(tile.type), facts.divisor(view.axes.back().offset));
+            std::min<std::int64_t>(elements_in(tile.type, 16), facts.divisor(view.axes.back().offset));
         vector = std::min(vector, tile.shape.back() & -tile.shape.back());
         if (tile.swizzle.bits > 0) vector = std::min(vector, std::int64_t{1} << tile.swizzle.base);
         return static_cast<int>(vector);
     }
     const ir::TensorParam& tensor = program.tensors[memory];
-    std::int64_t vector = std::min<std::int64_t>(target.vector_bytes() * 8 / bits_of(tensor.type),
-                                                 tensor.align * 8 / bits_of(tensor.type));
+    std::int64_t vector = elements_in(tensor.type, std::min(target.vector_bytes(), tensor.align));
     for (std::size_t t = 0; t < axes.size(); ++t) {
         const ir::Axis& a = tensor.axes[static_cast<std::size_t>(axes[t])];
         std::int64_t stride = 0;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <fmt/format.h>
 #include <numeric>
 
 #include "dsl/base/error.hpp"
@@ -155,6 +156,18 @@ ir::Access TileCode::access(const ir::View& view, const Iteration& it, const Add
     return access;
 }
 
+/// Elements that share bytes move together.
+void TileCode::require_whole_bytes(const ir::View& view, const Run& run) const {
+    const Element type = memory_type(view);
+    const int pack = packed_elements_of(type);
+    if (run.length % pack != 0)
+        throw UsageError(place_,
+                         fmt::format("{} holds {}, of which {} share bytes, but its pieces do not begin and end at "
+                                     "multiples of {} along the contiguous axis; make extents, offsets and strides "
+                                     "such multiples and record them with multiple_of and align",
+                                     memory_name(view), name_of(type), pack, pack));
+}
+
 void TileCode::load_tile(Ref node) {
     const auto& load = *node->as<ir::Load>();
     const Layout& layout = plan_.layout(node);
@@ -175,6 +188,7 @@ void TileCode::load_piece(const ir::View& view, Ref fill, const RegisterTile& ti
     Iteration it(tile.layout, e_, in_.threads);
     Run run;
     if (axis >= 0) run = run_along(it, it.root[static_cast<std::size_t>(axis)], most);
+    require_whole_bytes(view, run);
     const Address base = address(view, it, memory_name(view));
     in_loops(it, [&] {
         it.each_constant(run.digits, [&] {
@@ -201,7 +215,8 @@ void TileCode::store_piece(const ir::View& view, Ref value) {
     prepare(it, {value});
     Run run;
     if (axis >= 0) run = run_along(it, it.root[static_cast<std::size_t>(axis)], most);
-    const int bits = bits_of(value->type);
+    require_whole_bytes(view, run);
+    const int bits = register_bits_of(value->type);
     const int lanes =
         static_cast<int>(std::min<std::int64_t>(run.length, bits < 32 && value->type != boolean ? 32 / bits : 1));
     const Address base = address(view, it, memory_name(view));

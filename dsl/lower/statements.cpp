@@ -105,7 +105,7 @@ RegisterTile TileCode::declare(const Layout& layout, Element type, int fast_axis
     if (fast_axis >= 0) number_axis(static_cast<std::size_t>(fast_axis), true);
     const std::int64_t fast = stride;
     for (std::size_t a = tile.layout.axes.size(); a-- > 0;) number_axis(a, false);
-    const int bits = bits_of(type);
+    const int bits = register_bits_of(type);
     if (bits < 32 && type != boolean)
         tile.pack = static_cast<int>(std::min<std::int64_t>({32 / bits, most_pack, fast & -fast}));
     tile.array = static_cast<int>(out_.arrays.size());

@@ -27,19 +27,19 @@ const ir::TensorParam& param(const LaunchPlan& plan, int tensor) {
 
 std::string expression_text(const LaunchPlan& plan, const Term& term) {
     const ir::detail::Names names(plan.program());
-    return ir::detail::ExpressionPrinter(names, 200)(term.expression);
+    return ir::detail::ExpressionPrinter(names, 200)(term.expression());
 }
 
 /// "4096", or "ceil… = 32": the value, with the expression where there is one.
 std::string expected_text(const LaunchPlan& plan, const Term& term, std::int64_t value) {
-    if (term.is_constant) return fmt::format("{}", value);
+    if (term.is_constant()) return fmt::format("{}", value);
     return fmt::format("{} = {}", expression_text(plan, term), value);
 }
 
 /// ", which axis 0 of x gave", for an expected value that is one scalar.
 std::string origin_text(const LaunchPlan& plan, const Term& term) {
-    if (term.scalar < 0) return "";
-    const ScalarPlan& scalar = plan.scalars()[static_cast<std::size_t>(term.scalar)];
+    if (term.scalar() < 0) return "";
+    const ScalarPlan& scalar = plan.scalars()[static_cast<std::size_t>(term.scalar())];
     if (scalar.sources.empty()) return "";
     const Source& s = scalar.sources.front();
     return fmt::format(", which the {} of axis {} of {} gave", s.stride ? "stride" : "extent", s.axis,

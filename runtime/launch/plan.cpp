@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "dsl/base/error.hpp"
-#include "dsl/ir/evaluate.hpp"
 #include "runtime/launch/errors.hpp"
 #include "runtime/launch/scalar_bits.hpp"
 
@@ -65,22 +64,6 @@ std::int64_t unused_stride(const TensorView& view, int axis, std::int64_t multip
 
 }  // namespace
 
-Term::Term(ir::Ref e) : expression(e) {
-    require_internal(e != nullptr, "a tensor axis or grid extent has no expression");
-    if (const auto* c = e->as<ir::Constant>()) {
-        is_constant = true;
-        constant = static_cast<std::int64_t>(c->bits);
-    } else if (const auto* p = e->as<ir::Parameter>()) {
-        scalar = p->index;
-    }
-}
-
-std::int64_t Term::operator()(std::span<const std::uint64_t> scalars) const {
-    if (is_constant) return constant;
-    if (scalar >= 0) return static_cast<std::int64_t>(scalars[static_cast<std::size_t>(scalar)]);
-    return ir::evaluate_integer(expression, scalars);
-}
-
 LaunchPlan::LaunchPlan(std::shared_ptr<const ir::Program> program) : program_(std::move(program)) {
     const ir::Program& p = *program_;
     if (p.tensors.size() + p.scalars.size() > most_arguments)
@@ -101,10 +84,10 @@ LaunchPlan::LaunchPlan(std::shared_ptr<const ir::Program> program) : program_(st
         const TensorPlan& plan = tensors_[static_cast<std::size_t>(t)];
         for (int a = 0; !plan.packed && a < static_cast<int>(plan.axes.size()); ++a) {
             const AxisPlan& axis = plan.axes[static_cast<std::size_t>(a)];
-            if (axis.extent.scalar >= 0)
-                scalars_[static_cast<std::size_t>(axis.extent.scalar)].sources.push_back({t, a, false});
-            if (axis.stride.scalar >= 0)
-                scalars_[static_cast<std::size_t>(axis.stride.scalar)].sources.push_back({t, a, true});
+            if (axis.extent.scalar() >= 0)
+                scalars_[static_cast<std::size_t>(axis.extent.scalar())].sources.push_back({t, a, false});
+            if (axis.stride.scalar() >= 0)
+                scalars_[static_cast<std::size_t>(axis.stride.scalar())].sources.push_back({t, a, true});
         }
     }
     for (const ScalarPlan& s : scalars_) given_count_ += s.sources.empty();

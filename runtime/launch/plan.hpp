@@ -7,21 +7,10 @@
 
 #include "dsl/ir/program.hpp"
 #include "runtime/launch/scalar.hpp"
+#include "runtime/launch/term.hpp"
 #include "runtime/tensor_view.hpp"
 
 namespace tessera::runtime {
-
-/// An i64 expression over a program's scalars, made quick to evaluate.
-struct Term {
-    ir::Ref expression = nullptr;
-    int scalar = -1;  // ≥ 0: that scalar and nothing else
-    bool is_constant = false;
-    std::int64_t constant = 0;
-
-    Term() = default;
-    explicit Term(ir::Ref expression);
-    std::int64_t operator()(std::span<const std::uint64_t> scalars) const;
-};
 
 struct AxisPlan {
     Term extent, stride;

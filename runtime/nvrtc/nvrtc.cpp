@@ -79,7 +79,9 @@ Nvrtc::Outcome Nvrtc::compile(const std::string& text, const std::string& name,
     for (const std::string& option : options) arguments.push_back(option.c_str());
     // Where there is a driver, NVRTC keeps a cache of its own: its hits come without a log, and fail after a fork.
     arguments.push_back("--no-cache");
-    const auto run = [&] { return entries_.CompileProgram(program, static_cast<int>(arguments.size()), arguments.data()); };
+    const auto run = [&] {
+        return entries_.CompileProgram(program, static_cast<int>(arguments.size()), arguments.data());
+    };
     constexpr int invalid_option = 5;
     int result = run();
     if (result == invalid_option) {  // one that is too old for this option has no such cache

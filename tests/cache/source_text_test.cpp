@@ -21,6 +21,7 @@ TEST_CASE("source text: comments, #line, blank lines and repeated blanks vanish"
     CHECK(plain("// ends in a splice \\\nstill the comment\nint a;\n") == "int a;\n");
     CHECK(plain("/\\\n/ a comment behind a splice\nint a;\n") == "int a;\n");
     CHECK(plain("#line 3 \"/*.cpp\"\nint a;\n") == "int a;\n");
+    CHECK(plain("#line 3 \"a\\\"/*.cpp\"\nint a;\n") == "int a;\n");
     CHECK(plain("#line 3 /* over\ntwo lines */\nint a;\n") == "int a;\n");
 }
 
