@@ -20,12 +20,14 @@ struct Group {
     std::vector<Ref> members;
     int widest_bits = 0;    // over the memories that it is loaded from and stored to
     int vector = 1 << 20;   // the longest that all of them allow
+    int pack = 1;           // elements that share bytes in one of them
     bool leaves = false;    // stored, reduced or assigned, not only broadcast
     Ref given = nullptr;    // load with a distribution of its own
     Ref load = nullptr;     // the largest
     Ref reduced = nullptr;  // the first reduction's result
     Ref spread = nullptr;   // a broadcast, in another group, of a member
     enum { untouched, under_way, done } state = untouched;
+    int run() const { return std::max(vector, pack); }
 };
 
 class Assignment {
