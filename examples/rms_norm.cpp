@@ -1,7 +1,7 @@
 // RMSNorm as a kernel of one's own: y = x / √(mean(x²) + eps) · w, one row a block.
 
-#include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <tessera/dsl.hpp>
 #include <tessera/runtime.hpp>
@@ -26,7 +26,11 @@ Program rms_norm(std::int64_t hidden) {
     });
 }
 
-int main() try {
+int main(int argc, char** argv) try {
+    if (argc > 1 && std::strcmp(argv[1], "--cuda") == 0) {  // the text that is compiled for an H200
+        std::fputs(Engine::of(Device::host()).compile(rms_norm(4096)).cuda_text().c_str(), stdout);
+        return 0;
+    }
     const Device device = Device::best();
     const Stream stream = device.stream();
     const std::int64_t tokens = 64, hidden = 4096;

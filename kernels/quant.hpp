@@ -16,6 +16,7 @@ enum class ScaleLayout : std::uint8_t {
 };
 
 struct CastOptions {
+    /// e4m3, e2m1, or e5m6 (plain input, whole rows only).
     Element format = e4m3;
     /// Channels that share a scale: 16, 32, 64, 128, or all of a row.
     std::int64_t num_per_channels = 128;
@@ -25,11 +26,29 @@ struct CastOptions {
 };
 
 struct BlockCastOptions {
-    Element format = e4m3;
+    Element format = e4m3;             ///< e4m3 or e2m1
     std::int64_t block_rows = 128;     ///< 32 or 128
     std::int64_t block_columns = 128;  ///< 32 or 128
     ScaleLayout scale_layout = ScaleLayout::row_major;
     bool round_sf = false;
+};
+
+/// How the scales of quantized input lie and what they cover.
+struct QuantizedLayout {
+    ScaleLayout scale_layout = ScaleLayout::row_major;
+    std::int64_t block_rows = 1;
+    std::int64_t block_columns = 128;
+};
+
+/// Quantized input: a dense matrix of E4M3, E2M1 or E5M6 codes, whose extents count values, and the scale of every
+/// block. sf: f32 (M, K) row-major or column-major, or i32 (M, ⌈K/4⌉) packed; the free stride may exceed the minimum.
+struct QuantizedView {
+    TensorView data;
+    TensorView sf;
+    ScaleLayout scale_layout = ScaleLayout::row_major;
+    std::int64_t block_rows = 1;
+    std::int64_t block_columns = 128;
+    QuantizedLayout layout() const { return {scale_layout, block_rows, block_columns}; }
 };
 
 /// Codes and their scale factors. Padding of the scales (rows up to Mp, bytes past K) is 0.
@@ -50,15 +69,30 @@ Quantized per_token_cast(const Stream& stream, const TensorView& x, const CastOp
 void per_token_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
                     const CastOptions& options = {});
 
+/// The same for input that is quantized already: x̂ = code · sf, the factors combined before they meet the code:
+/// y = code · (sf · inv). x: E4M3 or E2M1; its scales cover at least 16 columns, and one of block_columns and
+/// num_per_channels divides the other.
+Quantized per_token_cast(const Stream& stream, const QuantizedView& x, const CastOptions& options = {});
+void per_token_cast(const Stream& stream, const QuantizedView& x, const TensorView& data, const TensorView& sf,
+                    const CastOptions& options = {});
+
 /// Quantizes in blocks of rows × columns, partial at the right and bottom edges; otherwise as per_token_cast, with
 /// M = ⌈T / block_rows⌉ and K = ⌈H / block_columns⌉.
 Quantized per_block_cast(const Stream& stream, const TensorView& x, const BlockCastOptions& options = {});
 void per_block_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
                     const BlockCastOptions& options = {});
 
+/// Dequantizes: out = code · sf in FP32, rounded once more for BF16. out: BF16 or FP32 (T, H), dense.
+Tensor cast_back(const Stream& stream, const QuantizedView& x, Element out = bf16);
+void cast_back(const Stream& stream, const QuantizedView& x, const TensorView& out);
+
 /// The kernels themselves, as recorded for inputs of `in` with `hidden` columns. aligned: rows begin at multiples of 16
 /// bytes; otherwise elements are moved one by one.
 Program per_token_cast_program(Element in, std::int64_t hidden, const CastOptions& options = {}, bool aligned = true);
+Program per_token_cast_program(Element in, const QuantizedLayout& from, std::int64_t hidden,
+                               const CastOptions& options = {}, bool aligned = true);
+Program cast_back_program(Element in, std::int64_t hidden, const QuantizedLayout& from = {}, Element out = bf16,
+                          bool aligned = true);
 Program per_block_cast_program(Element in, std::int64_t hidden, const BlockCastOptions& options = {},
                                bool aligned = true);
 

@@ -115,6 +115,12 @@ std::shared_ptr<const Compiled> Compiler::find_or_compile(Compiled wanted, const
     return std::make_shared<const Compiled>(std::move(wanted));
 }
 
+std::shared_ptr<const ir::Program> lowered_for(const ir::Program& program, const Target& target, CounterSet& counters) {
+    if (program.stage == ir::Stage::lowered) return std::make_shared<const ir::Program>(program);
+    const Stopwatch watch(counters.lower_ns);
+    return std::make_shared<const ir::Program>(lower::lower(program, target));
+}
+
 std::shared_ptr<const Compiled> compile_lowered(Compiler& compiler, const ir::Program& lowered, const Target& target,
                                                 CounterSet& counters, int driver_version) {
     std::string text;
@@ -132,12 +138,8 @@ namespace tessera {
 Compiled compile_for(const Program& program, const Target& target) {
     runtime::Compiler& compiler = runtime::Compiler::shared();
     runtime::CounterSet ignored;  // the compiler keeps its own
-    ir::Program lowered;
-    {
-        const runtime::Stopwatch watch(compiler.counters().lower_ns);
-        lowered = lower::lower(program.ir(), target);
-    }
-    return *runtime::compile_lowered(compiler, lowered, target, ignored);
+    const auto lowered = runtime::lowered_for(program.ir(), target, compiler.counters());
+    return *runtime::compile_lowered(compiler, *lowered, target, ignored);
 }
 
 Counters process_counters() { return runtime::Compiler::shared().counters().values(); }

@@ -52,6 +52,9 @@ private:
     OnceTable<Digest, std::shared_ptr<const Compiled>, DigestHash> table_;
 };
 
+/// The program lowered for a target; one that is lowered already is taken as it is.
+std::shared_ptr<const ir::Program> lowered_for(const ir::Program& program, const Target& target, CounterSet& counters);
+
 /// Prints a lowered program and obtains its machine code.
 std::shared_ptr<const Compiled> compile_lowered(Compiler& compiler, const ir::Program& lowered, const Target& target,
                                                 CounterSet& counters, int driver_version = 0);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
-#include "dsl/lower/lower.hpp"
 #include "runtime/compiler.hpp"
 #include "runtime/device_state.hpp"
 #include "runtime/driver/driver.hpp"
@@ -52,7 +51,6 @@ struct Engine::Impl {
 
     void refuse_capture(const std::string& name, const Stream* stream);
     CompiledKernel build(std::optional<Program> recorded, std::shared_ptr<const ir::Program> lowered);
-    std::shared_ptr<const ir::Program> lower(const ir::Program& recorded);
     void load(KernelState& state);
 };
 
@@ -72,12 +70,6 @@ void Engine::Impl::refuse_capture(const std::string& name, const Stream* stream)
                         name, device.spelling()));
 }
 
-std::shared_ptr<const ir::Program> Engine::Impl::lower(const ir::Program& recorded) {
-    if (recorded.stage == ir::Stage::lowered) return std::make_shared<const ir::Program>(recorded);
-    const Stopwatch watch(counters.lower_ns);
-    return std::make_shared<const ir::Program>(lower::lower(recorded, device.target()));
-}
-
 void Engine::Impl::load(KernelState& state) {
     state.compiled =
         runtime::compile_lowered(*compiler, *state.lowered, device.target(), counters, runtime::driver().version);
@@ -91,7 +83,7 @@ void Engine::Impl::load(KernelState& state) {
 }
 
 CompiledKernel Engine::Impl::build(std::optional<Program> recorded, std::shared_ptr<const ir::Program> lowered) {
-    if (!lowered) lowered = lower(recorded->ir());
+    if (!lowered) lowered = runtime::lowered_for(recorded->ir(), device.target(), counters);
     auto state = std::make_shared<KernelState>(device, lowered);
     state->recorded = std::move(recorded);
     state->threads = static_cast<unsigned>(lowered->threads);

@@ -20,7 +20,7 @@ using std::uint64_t;
 /// rounds the original.
 float round_to_odd(double value) {
     const float nearest = static_cast<float>(value);
-    if (static_cast<double>(nearest) == value || value != value || std::isinf(nearest)) return nearest;
+    if (static_cast<double>(nearest) == value || std::isinf(nearest)) return nearest;
     const uint32_t b = std::bit_cast<uint32_t>(nearest);
     const bool away = std::fabs(static_cast<double>(nearest)) > std::fabs(value);
     return std::bit_cast<float>((away ? b - 1 : b) | 1);
@@ -69,6 +69,7 @@ uint64_t real_to_integer(Element to, double value, bool wide_source) {
 
 uint64_t real_to_real(Element to, double value) {
     if (to == Element::f64) return std::bit_cast<uint64_t>(value);
+    if (value != value) return encode_float(to, convert::real(nan_f32));
     if (to == Element::f32) return encode_float(to, static_cast<float>(value));
     return encode_float(to, round_to_odd(value));
 }
@@ -100,6 +101,8 @@ float decode_float(Element from, uint64_t bits) {
         case Element::bf16: return convert::from_bf16(b);
         case Element::e5m2: return convert::from_e5m2(b);
         case Element::e4m3: return convert::from_e4m3(b);
+        case Element::e5m6: return convert::from_e5m6(b);
+        case Element::e2m1: return convert::from_e2m1(b);
         case Element::ue8m0: return convert::from_ue8m0(b);
         default: unsupported(from);
     }
@@ -113,6 +116,8 @@ uint64_t encode_float(Element to, float value) {
         case Element::bf16: return convert::to_bf16(value);
         case Element::e5m2: return convert::to_e5m2(value);
         case Element::e4m3: return convert::to_e4m3(value);
+        case Element::e5m6: return convert::to_e5m6(value);
+        case Element::e2m1: return convert::to_e2m1(value);
         case Element::ue8m0: return convert::to_ue8m0(value);
         default: unsupported(to);
     }
@@ -126,6 +131,7 @@ uint64_t convert_bits(Element from, Element to, uint64_t bits) {
         return integer_to(to, from, bits);
     }
     if (to == Element::f32 && from != Element::f64) return convert::bits(decode_float(from, bits));
+    if (is_float(to) && from != Element::f64) return encode_float(to, decode_float(from, bits));
     const double value =
         from == Element::f64 ? std::bit_cast<double>(bits) : static_cast<double>(decode_float(from, bits));
     if (to == Element::boolean) return value != 0.0;

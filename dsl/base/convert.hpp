@@ -9,8 +9,9 @@
 // Exact conversions between element types, as the device does them. The inline ones are free of branches so that a loop
 // over them vectorises.
 //   rounding    to nearest, ties to even, subnormals included
-//   overflow    e4m3 and e5m2 saturate to ±448 and ±57344 (infinities too); f16, bf16 and f32 go to infinity
-//   NaN         becomes the format's 0x7F…F without a sign
+//   overflow    e4m3, e5m2 and e2m1 saturate to ±448, ±57344 and ±6 (infinities too); f16, bf16 and f32 go to infinity
+//   NaN         becomes the format's 0x7F…F without a sign; e2m1 has none: +6
+//   e5m6        is the top 12 bits of an f16, but rounds by a rule of its own: see to_e5m6
 //   ue8m0       is the exponent field of an f32: 0 reads as 0.0 and 255 as +inf; writing drops sign and mantissa
 
 namespace tessera {
@@ -48,13 +49,14 @@ u32 to_small(float x) {
     const u32 subnormal = bits(real(magnitude) + real(magic)) - magic;
     const u32 code =
         static_cast<std::int32_t>(magnitude) < static_cast<std::int32_t>(least_normal) ? subnormal : normal;
-    constexpr int sign_shift = Nan > 0xFF ? 16 : 24;
+    constexpr int sign_shift = 31 - std::countr_zero(Nan + 1);
     return is_nan(b) ? Nan : (code | ((b >> sign_shift) & (Nan + 1)));
 }
 
 inline u32 to_f16(float x) { return to_small<10, 15, 0x47800000, 0x7FFF>(x); }
 inline u32 to_e5m2(float x) { return to_small<2, 15, 0x47600000, 0x7F>(x); }
 inline u32 to_e4m3(float x) { return to_small<3, 7, 0x43E00000, 0x7F>(x); }
+inline u32 to_e2m1(float x) { return to_small<1, 1, 0x40C00000, 0x7>(x); }
 
 inline float from_f16(u32 b) {
     const u32 magnitude = b & 0x7FFF;
@@ -70,12 +72,45 @@ inline float from_e4m3(u32 b) {
     return real(magnitude == 0x7F ? nan_f32 : finite);
 }
 
+inline float from_e2m1(u32 b) {
+    const u32 magnitude = b & 0x7;
+    const u32 normal = (magnitude << 22) + (126u << 23);
+    const u32 subnormal = bits(real(magnitude << 22 | 127u << 23) - 1.0f);
+    return real((magnitude < 2 ? subnormal : normal) | (b & 0x8) << 28);
+}
+
+/// Rounds toward zero; finite values past the range give the largest finite one.
+inline u32 truncate_to_f16(float x) {
+    const u32 b = bits(x);
+    const auto magnitude = static_cast<std::int32_t>(b & 0x7FFFFFFF);
+    constexpr std::int32_t infinity = 0x7F800000, largest = 0x477FE000, least_normal = 0x38800000;
+    const std::int32_t finite = magnitude < largest ? magnitude : largest;
+    const float small = real(static_cast<u32>(magnitude < least_normal ? magnitude : least_normal));
+    const std::int32_t normal = (finite >> 13) - (112 << 10);
+    const auto subnormal = static_cast<std::int32_t>(small * 0x1p24f);
+    std::int32_t code = magnitude < least_normal ? subnormal : normal;
+    code = magnitude < infinity ? code : 0x7C00;
+    const u32 with_sign = static_cast<u32>(code) | ((b >> 16) & 0x8000);
+    return magnitude > infinity ? 0x7FFF : with_sign;
+}
+
+/// The quirk of the format's inventors, kept bit for bit: truncated to f16, then carried up by the low 17 bits of the
+/// f32. From 2^-14 on that is rounding to nearest even; below, where these bits no longer line up with the cut, one
+/// unit (2^-20) may be added for any value however small. Infinities keep their code (0x7C0); so may finite values past
+/// 65024 get it. A NaN gives 0x7FF, or by the carry 0x800 (−0): the device's own NaN does.
+inline u32 to_e5m6(float x) {
+    const u32 code = truncate_to_f16(x) >> 4;
+    const auto carry = static_cast<std::int32_t>((code & 1) + (bits(x) & 0x1FFFF));
+    return code + (carry > 0x10000 ? 1 : 0);
+}
+inline float from_e5m6(u32 b) { return from_f16(b << 4); }
+
 inline float from_ue8m0(u32 b) { return real(b << 23); }
 inline u32 to_ue8m0(float x) { return (bits(x) >> 23) & 0xFF; }
 
 }  // namespace convert
 
-/// Value of a code of a float format (f64: rounded to f32). Errors: InternalError for tf32, e5m6, e2m1 and integers.
+/// Value of a code of a float format (f64: rounded to f32). Errors: InternalError for tf32 and integers.
 float decode_float(Element from, std::uint64_t bits);
 
 /// Code of a value, rounded by the rules above. Errors: as decode_float.

@@ -132,16 +132,13 @@ private:
         const auto memory = static_cast<std::size_t>(access.memory);
         const bool global = access.space == ir::Space::global;
         const Element type = global ? program_.tensors.at(memory).type : program_.shared.at(memory).type;
-        const int bytes = bits_of(type) / 8;
-        const AccessFunction move = bits_of(type) % 8 != 0 ? nullptr
-                                    : store                ? store_function(bytes, access.lanes)
-                                                           : load_function(bytes, access.lanes);
+        const AccessFunction move = store ? store_function(type, access.lanes) : load_function(type, access.lanes);
         if (move == nullptr)
             throw InternalError(fmt::format("the host executor cannot move {} elements of {} at once ({}:{})",
                                             access.lanes, name_of(type), s.place.file, s.place.line));
         const int coordinates = code_.checked ? static_cast<int>(access.coordinates.size()) : 0;
         draft.info = static_cast<std::uint32_t>(code_.accesses.size());
-        code_.accesses.push_back({s.place, access.space, access.memory, access.axis, access.lanes, bytes, store,
+        code_.accesses.push_back({s.place, access.space, access.memory, access.axis, access.lanes, type, store,
                                   predicated, move, coordinates});
         numbering_.emit(std::move(draft));
     }

@@ -19,14 +19,24 @@ struct AccessChecker::Where {
     int extent_of(int axis) const { return axis == info.axis ? info.lanes : 1; }
     bool global() const { return info.space == ir::Space::global; }
     std::size_t memory() const { return static_cast<std::size_t>(info.memory); }
+    std::int64_t bytes() const { return bytes_of(info.type, info.lanes); }
+    std::int64_t byte_offset() const {  // from the memory's base
+        const int packed = packed_elements_of(info.type);
+        return offset() / packed * bytes_of(info.type, packed);
+    }
 };
 
 namespace {
 
-std::size_t smallest_element(const ir::Program& program) {
-    int bits = 64;
-    for (const ir::SharedTile& tile : program.shared) bits = std::min(bits, bits_of(tile.type));
-    return static_cast<std::size_t>(bits / 8);
+/// The largest power of two that divides a number of bytes: what the address of a vector is a multiple of.
+std::int64_t alignment_of(std::int64_t bytes) { return bytes & -bytes; }
+
+/// Bytes that divide every access and its address.
+std::size_t smallest_access(const ir::Program& program) {
+    std::int64_t bytes = 8;
+    for (const ir::SharedTile& tile : program.shared)
+        bytes = std::min(bytes, alignment_of(bytes_of(tile.type, packed_elements_of(tile.type))));
+    return static_cast<std::size_t>(bytes);
 }
 
 std::int64_t swizzled(std::int64_t offset, const ir::Swizzle& s) {
@@ -52,7 +62,7 @@ std::string place_text(const Place& place) { return fmt::format("{}:{}", place.f
 
 AccessChecker::AccessChecker(const Launch& launch, const Code& code) : launch_(launch), code_(code) {
     const ir::Program& p = launch.program;
-    if (!p.shared.empty()) history_.emplace(static_cast<std::size_t>(p.shared_bytes), smallest_element(p), p.threads);
+    if (!p.shared.empty()) history_.emplace(static_cast<std::size_t>(p.shared_bytes), smallest_access(p), p.threads);
 }
 
 void AccessChecker::begin_block(std::int64_t block) {
@@ -136,27 +146,32 @@ void AccessChecker::check_offset(const Where& at) const {
 }
 
 void AccessChecker::check_alignment(const Where& at) const {
-    const std::int64_t bytes = std::int64_t{at.info.lanes} * at.info.element_bytes;
-    std::int64_t address = at.offset() * at.info.element_bytes;
+    const int packed = packed_elements_of(at.info.type);
+    if (at.offset() % packed != 0)
+        throw UsageError(at.info.place,
+                         fmt::format("kernel '{}': {} begins at element {} of memory in which {} elements of {} share "
+                                     "their bytes ({}); make its coordinates and the strides multiples of {}",
+                                     launch_.program.name, describe(at), at.offset(), packed, name_of(at.info.type),
+                                     describe_thread(at), packed));
+    const std::int64_t alignment = alignment_of(at.bytes());
+    std::int64_t address = at.byte_offset();
     if (at.global()) {
         address += static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(at.access.base));
     } else {
         address += launch_.program.shared[at.memory()].byte_offset;
     }
-    if (address % bytes == 0) return;
+    const std::int64_t past = (address % alignment + alignment) % alignment;
+    if (past == 0) return;
     throw UsageError(at.info.place,
                      fmt::format("kernel '{}': {} moves {} bytes at once from an address that is {} bytes past a "
                                  "multiple of {} ({}); align the base and the strides, or use narrower vectors",
-                                 launch_.program.name, describe(at), bytes, (address % bytes + bytes) % bytes, bytes,
-                                 describe_thread(at)));
+                                 launch_.program.name, describe(at), at.bytes(), past, alignment, describe_thread(at)));
 }
 
 void AccessChecker::check_order(const Where& at) {
     using Verdict = SharedHistory::Verdict;
-    const auto size = static_cast<std::size_t>(at.info.element_bytes);
-    const auto byte = static_cast<std::size_t>(launch_.program.shared[at.memory()].byte_offset) +
-                      static_cast<std::size_t>(at.offset()) * size;
-    const auto bytes = static_cast<std::size_t>(at.info.lanes) * size;
+    const auto byte = static_cast<std::size_t>(launch_.program.shared[at.memory()].byte_offset + at.byte_offset());
+    const auto bytes = static_cast<std::size_t>(at.bytes());
     const auto index = static_cast<std::size_t>(&at.info - code_.accesses.data());
     const auto found =
         at.info.store ? history_->write(byte, bytes, at.thread, index) : history_->read(byte, bytes, at.thread, index);
@@ -182,6 +197,14 @@ void AccessChecker::undefined_word(const UndefinedRead& read) const {
                      fmt::format("kernel '{}': word {} of the register array '{}' is read before anything has been "
                                  "written to it ({}); give the value a start",
                                  launch_.program.name, read.word, read.array, describe_block()));
+}
+
+void AccessChecker::unbounded_division(const Place& place, float a, float b, int thread) const {
+    throw UsageError(place,
+                     fmt::format("kernel '{}': the bounded division of {:g} by {:g} leaves its range: b, |a| and "
+                                 "|a / b| must lie in [2^-100, 2^100], or a be 0 ({}, thread {}); guard the "
+                                 "operands or write a plain division",
+                                 launch_.program.name, a, b, describe_block(), thread));
 }
 
 /// "the load from x[3, 8…15]"

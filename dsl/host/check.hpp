@@ -11,7 +11,7 @@
 namespace tessera::host {
 
 /// Looks at every access of a block before it touches memory: bounds, alignment, agreement of offset and coordinates,
-/// and the order of accesses to shared memory. One for each worker.
+/// and the order of accesses to shared memory; words the errors of the other checks, too. One for each worker.
 class AccessChecker {
 public:
     AccessChecker(const Launch& launch, const Code& code);
@@ -26,6 +26,9 @@ public:
 
     /// Errors: UsageError saying that the word is read before it is written.
     [[noreturn]] void undefined_word(const UndefinedRead& read) const;
+
+    /// Errors: UsageError saying that a / b is outside of what a bounded division allows.
+    [[noreturn]] void unbounded_division(const Place& place, float a, float b, int thread) const;
 
 private:
     struct Where;  // one thread's part of an access

@@ -28,6 +28,7 @@ enum class Kind : std::uint8_t {
     loop_enter,  // out[0] = begin, past the loop unless begin < end
     loop_next,   // out[0] += step, back to the body while below end
     defined,     // in[0]: whether the word that undefined_reads[info] names has been written
+    bounded,     // in[0]: where not 0, in[1] / in[2] lies outside of what the division at divisions[info] allows
     finish,
 };
 
@@ -49,7 +50,7 @@ struct AccessInfo {
     int memory;  // index into Program::tensors or Program::shared
     int axis;    // along which the lanes run
     int lanes;
-    int element_bytes;
+    Element type;
     bool store;
     bool predicated;
     AccessFunction move;
@@ -69,6 +70,7 @@ struct Code {
     std::vector<Operand> operands;
     std::vector<AccessInfo> accesses;
     std::vector<UndefinedRead> undefined_reads;
+    std::vector<Place> divisions;
     std::size_t file_bytes = 0;
 
     struct Initial {  // what a worker writes into its file before it starts

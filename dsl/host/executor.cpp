@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <fmt/format.h>
 #include <mutex>
-#include <system_error>
+#include <new>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -47,6 +49,32 @@ private:
     std::exception_ptr error_;
 };
 
+void run_blocks(const Launch& launch, const Code& code, int wanted) {
+    if (wanted <= 0) wanted = static_cast<int>(std::thread::hardware_concurrency());
+    const auto workers = std::clamp<std::int64_t>(wanted, 1, launch.blocks);
+    Blocks blocks(launch.blocks);
+    {
+        std::vector<std::jthread> helpers;
+        helpers.reserve(static_cast<std::size_t>(workers));
+        try {
+            for (std::int64_t w = 1; w < workers; ++w) helpers.emplace_back([&] { blocks.work(launch, code); });
+        } catch (const std::exception&) {
+            // The system gives no more threads: those that there are share the blocks.
+        }
+        blocks.work(launch, code);
+    }
+    blocks.rethrow();
+}
+
+[[noreturn]] void out_of_memory(const ir::Program& program) {
+    throw UsageError(
+        program.place,
+        fmt::format("kernel '{}': the host executor gets no memory for its workers, each of which needs {} "
+                    "bytes of shared memory beside the registers of {} threads; run it with fewer workers "
+                    "or smaller tiles",
+                    program.name, program.shared_bytes, program.threads));
+}
+
 }  // namespace
 
 struct Executable::Impl {
@@ -73,22 +101,14 @@ Executable::Executable(Executable&&) noexcept = default;
 Executable& Executable::operator=(Executable&&) noexcept = default;
 
 void Executable::run(const Arguments& arguments, const Settings& settings) const {
-    const Launch launch(*impl_->program, arguments);
-    if (launch.blocks == 0) return;
-    const Code& code = impl_->code(settings.check);
-    const int wanted = settings.workers > 0 ? settings.workers : static_cast<int>(std::thread::hardware_concurrency());
-    const auto workers = std::clamp<std::int64_t>(wanted, 1, launch.blocks);
-    Blocks blocks(launch.blocks);
-    {
-        std::vector<std::jthread> helpers;
-        try {
-            for (std::int64_t w = 1; w < workers; ++w) helpers.emplace_back([&] { blocks.work(launch, code); });
-        } catch (const std::system_error&) {
-            // The system gives no more threads: those that there are share the blocks.
-        }
-        blocks.work(launch, code);
+    try {
+        const Launch launch(*impl_->program, arguments);
+        if (launch.blocks > 0) run_blocks(launch, impl_->code(settings.check), settings.workers);
+    } catch (const std::bad_alloc&) {
+        out_of_memory(*impl_->program);
+    } catch (const std::length_error&) {
+        out_of_memory(*impl_->program);
     }
-    blocks.rethrow();
 }
 
 }  // namespace tessera::host

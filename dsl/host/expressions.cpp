@@ -110,8 +110,27 @@ Lanes Expressions::of(const ir::Node& n, const ir::Binary& op) {
     Lanes lanes;
     for (int i = 0; i < std::max(a.count, b.count); ++i) {
         const int second = cast(b[i], op.b->type, op.a->type, n);  // a shift's count may have a type of its own
+        if (op.op == ir::BinaryOp::div_bounded) check_division(a[i], second, n.place);
         lanes.push_back(numbering_.operate(fn, {a[i], second}, is_wide(n.type)));
     }
+    return lanes;
+}
+
+void Expressions::check_division(int a, int b, const Place& place) {
+    if (!code_.checked) return;
+    const int wrong = numbering_.operate(unbounded_function(), {a, b}, false);
+    if (numbering_.at(wrong).constant == 0u) return;
+    const auto info = static_cast<std::uint32_t>(code_.divisions.size());
+    numbering_.emit({Kind::bounded, numbering_.at(wrong).uniform, nullptr, info, {}, {wrong, a, b}});
+    code_.divisions.push_back(place);
+}
+
+Lanes Expressions::of(const ir::Node& n, const ir::Fma& op) {
+    if (n.type != Element::f32) refuse(n, "its operation does not fit its operands");
+    const Lanes a = (*this)(op.a), b = (*this)(op.b), c = (*this)(op.c);
+    Lanes lanes;
+    for (int i = 0; i < std::max({a.count, b.count, c.count}); ++i)
+        lanes.push_back(numbering_.operate(fma_function(), {a[i], b[i], c[i]}, false));
     return lanes;
 }
 
@@ -156,8 +175,6 @@ Lanes Expressions::of(const ir::Node& n, const ir::Bitcast& op) {
     const Lanes value = (*this)(op.value);
     const Element from = op.value->type;
     if (bits_of(from) * value.count != bits_of(n.type) * n.lanes()) refuse(n, "the widths of a bitcast differ");
-    if (bits_of(from) < 8 || bits_of(n.type) < 8)
-        refuse(n, "the host executor has no bitcast of elements below a byte");
     if (value.count == n.lanes()) return value;
     const bool wide = bits_of(from) * value.count == 64;
     const int word = joined(value, from, wide);

@@ -56,6 +56,7 @@ private:
     Lanes of(const ir::Node& n, const ir::LoopIndex& op);
     Lanes of(const ir::Node& n, const ir::Unary& op);
     Lanes of(const ir::Node& n, const ir::Binary& op);
+    Lanes of(const ir::Node& n, const ir::Fma& op);
     Lanes of(const ir::Node& n, const ir::Select& op);
     Lanes of(const ir::Node& n, const ir::Cast& op);
     Lanes of(const ir::Node& n, const ir::Bitcast& op);
@@ -70,6 +71,7 @@ private:
     Lanes of(const ir::Node& n, const Recorded& op);
 
     int cast(int value, Element from, Element to, const ir::Node& n);
+    void check_division(int a, int b, const Place& place);
     int joined(const Lanes& lanes, Element type, bool wide);
 
     const ir::Program& program_;

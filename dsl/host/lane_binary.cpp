@@ -46,7 +46,7 @@ auto float_result(typename Values<E>::Code a, typename Values<E>::Code b) {
         if constexpr (O == BinaryOp::add) return Values<E>::encode(x + y);
         if constexpr (O == BinaryOp::sub) return Values<E>::encode(x - y);
         if constexpr (O == BinaryOp::mul) return Values<E>::encode(x * y);
-        if constexpr (O == BinaryOp::div) return Values<E>::encode(x / y);
+        if constexpr (O == BinaryOp::div || O == BinaryOp::div_bounded) return Values<E>::encode(x / y);
     }
 }
 
@@ -101,6 +101,8 @@ void loop(void* out, const void* const* in, std::size_t n) {
 }
 
 constexpr bool has_meaning(BinaryOp op, Element e) {
+    if (packed_elements_of(e) > 1) return false;
+    if (op == BinaryOp::div_bounded) return e == Element::f32;
     if (is_comparison(op)) return true;
     const bool bitwise = op == BinaryOp::bit_and || op == BinaryOp::bit_or || op == BinaryOp::bit_xor;
     if (e == Element::boolean) return bitwise;
@@ -127,6 +129,7 @@ LaneFunction binary_function(BinaryOp op, Element type) {
         case BinaryOp::sub: return for_operation<BinaryOp::sub>(type);
         case BinaryOp::mul: return for_operation<BinaryOp::mul>(type);
         case BinaryOp::div: return for_operation<BinaryOp::div>(type);
+        case BinaryOp::div_bounded: return for_operation<BinaryOp::div_bounded>(type);
         case BinaryOp::mod: return for_operation<BinaryOp::mod>(type);
         case BinaryOp::min: return for_operation<BinaryOp::min>(type);
         case BinaryOp::max: return for_operation<BinaryOp::max>(type);

@@ -1,5 +1,6 @@
 #include <type_traits>
 
+#include "dsl/host/exp.hpp"
 #include "dsl/host/lane_ops.hpp"
 #include "dsl/host/lane_values.hpp"
 
@@ -17,6 +18,8 @@ auto unary_result(typename Values<E>::Code a) {
     } else if constexpr (O == UnaryOp::rsqrt) {
         using Wider = std::conditional_t<E == Element::f64, long double, double>;
         return Values<E>::encode(static_cast<Number>(Wider{1} / std::sqrt(static_cast<Wider>(Values<E>::decode(a)))));
+    } else if constexpr (O == UnaryOp::exp) {
+        return Values<E>::encode(rounded_exp(Values<E>::decode(a)));
     } else if constexpr (is_float(E)) {
         return O == UnaryOp::neg ? a ^ sign_bit<E> : a & ~sign_bit<E>;
     } else {
@@ -36,7 +39,9 @@ void unary_loop(void* out, const void* const* in, std::size_t n) {
 
 constexpr bool has_meaning(UnaryOp op, Element e) {
     if (e == Element::boolean) return op == UnaryOp::bit_not;
+    if (op == UnaryOp::exp) return e == Element::f32;
     if (e == Element::ue8m0) return false;
+    if (packed_elements_of(e) > 1) return op == UnaryOp::neg || op == UnaryOp::abs;
     return is_float(e) ? op != UnaryOp::bit_not : op != UnaryOp::rsqrt;
 }
 
@@ -51,6 +56,11 @@ LaneFunction for_operation(Element type) {
     });
 }
 
+/// Whether each value of the type is one of bf16.
+constexpr bool fits_bf16(Element e) {
+    return e == Element::e5m2 || e == Element::e4m3 || e == Element::e5m6 || e == Element::e2m1 || e == Element::ue8m0;
+}
+
 /// One conversion. The pairs that kernels use in inner loops have forms that vectorise; convert_bits defines the rest.
 template <Element From, Element To>
 auto cast_one(typename Values<From>::Code code) {
@@ -62,6 +72,8 @@ auto cast_one(typename Values<From>::Code code) {
         return static_cast<ToCode>(Values<From>::decode(code) != 0);
     } else if constexpr (from_small && To == Element::f32) {
         return convert::bits(Values<From>::decode(code));
+    } else if constexpr (fits_bf16(From) && To == Element::bf16) {
+        return convert::bits(Values<From>::decode(code)) >> 16;
     } else if constexpr (from_small && is_float(To) && To != Element::f64) {
         return Values<To>::encode(Values<From>::decode(code));
     } else if constexpr (from_integer && (is_integer(To) || To == Element::f32 || To == Element::f64)) {
@@ -86,6 +98,7 @@ LaneFunction unary_function(UnaryOp op, Element type) {
         case UnaryOp::abs: return for_operation<UnaryOp::abs>(type);
         case UnaryOp::bit_not: return for_operation<UnaryOp::bit_not>(type);
         case UnaryOp::rsqrt: return for_operation<UnaryOp::rsqrt>(type);
+        case UnaryOp::exp: return for_operation<UnaryOp::exp>(type);
     }
     return nullptr;
 }

@@ -65,6 +65,7 @@ LaneFunction shuffle_function(bool wide) { return wide ? &shuffle_loop<u64> : &s
 LaneFunction insert_function(bool wide_word) { return wide_word ? &insert_loop<u64> : &insert_loop<u32>; }
 
 LaneFunction extract_function(bool wide_word, int bits) {
+    if (bits == 4) return wide_word ? &extract_loop<u64, 0xF> : &extract_loop<u32, 0xF>;
     if (bits == 8) return wide_word ? &extract_loop<u64, 0xFF> : &extract_loop<u32, 0xFF>;
     if (bits == 16) return wide_word ? &extract_loop<u64, 0xFFFF> : &extract_loop<u32, 0xFFFF>;
     return wide_word ? &extract_loop<u64, 0xFFFFFFFF> : &extract_loop<u32, 0xFFFFFFFF>;

@@ -19,6 +19,12 @@ LaneFunction unary_function(ir::UnaryOp op, Element type);
 LaneFunction binary_function(ir::BinaryOp op, Element operand_type);
 LaneFunction cast_function(Element from, Element to);
 
+/// f32, in: a, b, c. out = a · b + c, rounded once.
+LaneFunction fma_function();
+/// f32, in: a, b. out = 1 where a bounded division of them has no meaning: b, |a| or |a / b| outside of [2^-100,
+/// 2^100], unless a is 0 or one of them is NaN.
+LaneFunction unbounded_function();
+
 /// in: condition (boolean), then the two choices.
 LaneFunction select_function(bool wide);
 /// in: one register of the same kind.
@@ -27,7 +33,7 @@ LaneFunction copy_function(bool wide);
 LaneFunction broadcast_function(bool wide);
 /// in: a lane register and a uniform u32, the mask. Warps are runs of 32 threads; a partner past the end is oneself.
 LaneFunction shuffle_function(bool wide);
-/// in: a word and a uniform u32. out = (word >> amount) & the low `bits` bits (8, 16 or 32), as a 32-bit register.
+/// in: a word and a uniform u32. out = (word >> amount) & the low `bits` bits (4, 8, 16 or 32), as a 32-bit register.
 LaneFunction extract_function(bool wide_word, int bits);
 /// in: a word, a 32-bit register and a uniform u32. out = word | (value << amount).
 LaneFunction insert_function(bool wide_word);

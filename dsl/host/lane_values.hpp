@@ -51,6 +51,10 @@ struct Values<Element::e5m2> : SmallFloat<convert::from_e5m2, convert::to_e5m2> 
 template <>
 struct Values<Element::e4m3> : SmallFloat<convert::from_e4m3, convert::to_e4m3> {};
 template <>
+struct Values<Element::e5m6> : SmallFloat<convert::from_e5m6, convert::to_e5m6> {};
+template <>
+struct Values<Element::e2m1> : SmallFloat<convert::from_e2m1, convert::to_e2m1> {};
+template <>
 struct Values<Element::ue8m0> : SmallFloat<convert::from_ue8m0, convert::to_ue8m0> {};
 
 template <class T>
@@ -93,6 +97,8 @@ auto for_element(Element e, Fn&& fn) -> decltype(fn.template operator()<Element:
         case Element::bf16: return fn.template operator()<Element::bf16>();
         case Element::e5m2: return fn.template operator()<Element::e5m2>();
         case Element::e4m3: return fn.template operator()<Element::e4m3>();
+        case Element::e5m6: return fn.template operator()<Element::e5m6>();
+        case Element::e2m1: return fn.template operator()<Element::e2m1>();
         case Element::ue8m0: return fn.template operator()<Element::ue8m0>();
         case Element::i8: return fn.template operator()<Element::i8>();
         case Element::i16: return fn.template operator()<Element::i16>();

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "dsl/base/convert.hpp"
 #include "dsl/base/error.hpp"
 
 namespace tessera::host {
@@ -67,6 +68,7 @@ void Machine::run(Cursor& cursor) {
                 if (*static_cast<const std::uint32_t*>(at(operands[0], cursor)) == 0)
                     checker_->undefined_word(code_.undefined_reads[i.info]);
                 break;
+            case Kind::bounded: check_division(i, cursor); break;
             case Kind::finish: cursor.stop = Stop::finished; return;
         }
     }
@@ -80,6 +82,19 @@ bool Machine::enter_loop(const Operand* operands) {
 bool Machine::next_turn(const Operand* operands) {
     counter(operands[0]) += counter(operands[2]);
     return counter(operands[0]) < counter(operands[3]);
+}
+
+void Machine::check_division(const Instruction& i, const Cursor& cursor) {
+    const Operand* operands = code_.operands.data() + i.operands;
+    const auto code = [&](int operand, std::uint32_t t) {
+        const Operand o = operands[operand];
+        return *reinterpret_cast<const std::uint32_t*>(static_cast<std::byte*>(at(o, cursor)) +
+                                                       std::size_t{t} * o.step);
+    };
+    for (std::uint32_t t = 0; t < (i.uniform ? 1 : cursor.threads); ++t)
+        if (code(0, t) != 0)
+            checker_->unbounded_division(code_.divisions[i.info], convert::real(code(1, t)), convert::real(code(2, t)),
+                                         static_cast<int>(cursor.first + t));
 }
 
 void Machine::access(const Instruction& i, const Cursor& cursor) {

@@ -35,6 +35,7 @@ private:
 
     void run(Cursor& cursor);
     void meet_at_barrier();
+    void check_division(const Instruction& instruction, const Cursor& cursor);
     void access(const Instruction& instruction, const Cursor& cursor);
     bool enter_loop(const Operand* operands);
     bool next_turn(const Operand* operands);

@@ -67,19 +67,19 @@ AccessFunction pick(bool is_store, int lanes) {
     }
 }
 
-AccessFunction for_size(bool is_store, int element_bytes, int lanes) {
-    switch (element_bytes) {
-        case 1: return pick<std::uint8_t>(is_store, lanes);
-        case 2: return pick<std::uint16_t>(is_store, lanes);
-        case 4: return pick<std::uint32_t>(is_store, lanes);
-        case 8: return pick<std::uint64_t>(is_store, lanes);
-        default: return nullptr;
+AccessFunction for_type(bool is_store, Element type, int lanes) {
+    switch (bits_of(type)) {
+        case 8: return pick<std::uint8_t>(is_store, lanes);
+        case 16: return pick<std::uint16_t>(is_store, lanes);
+        case 32: return pick<std::uint32_t>(is_store, lanes);
+        case 64: return pick<std::uint64_t>(is_store, lanes);
+        default: return is_store ? packed_store_function(type, lanes) : packed_load_function(type, lanes);
     }
 }
 
 }  // namespace
 
-AccessFunction load_function(int element_bytes, int lanes) { return for_size(false, element_bytes, lanes); }
-AccessFunction store_function(int element_bytes, int lanes) { return for_size(true, element_bytes, lanes); }
+AccessFunction load_function(Element type, int lanes) { return for_type(false, type, lanes); }
+AccessFunction store_function(Element type, int lanes) { return for_type(true, type, lanes); }
 
 }  // namespace tessera::host

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "dsl/base/element.hpp"
+
 namespace tessera::host {
 
 /// One load or store of every thread: thread t moves `lanes` consecutive elements at base + offset[t] elements.
@@ -18,8 +20,16 @@ struct VectorAccess {
 
 using AccessFunction = void (*)(const VectorAccess&);
 
-/// Element sizes are 1, 2, 4 and 8 bytes; null for others.
-AccessFunction load_function(int element_bytes, int lanes);
-AccessFunction store_function(int element_bytes, int lanes);
+/// Null where there is no such access: e2m1 moves 2, 4, 8, 16 or 32 elements at once and e5m6 8, 16 or 32; others up to
+/// 32.
+AccessFunction load_function(Element type, int lanes);
+AccessFunction store_function(Element type, int lanes);
+
+/// The same for the types whose elements share bytes; null for others.
+AccessFunction packed_load_function(Element type, int lanes);
+AccessFunction packed_store_function(Element type, int lanes);
+
+/// Bytes of `lanes` elements, a multiple of packed_elements_of(type), side by side in memory.
+constexpr int bytes_of(Element type, int lanes) { return lanes * bits_of(type) / 8; }
 
 }  // namespace tessera::host

@@ -58,6 +58,10 @@ struct Binary {
     Ref a, b;
     static void fields(auto& s, auto&& f) { f("op", s.op), f("a", s.a), f("b", s.b); }
 };
+struct Fma {  // a · b + c, rounded once; f32
+    Ref a, b, c;
+    static void fields(auto& s, auto&& f) { f("a", s.a), f("b", s.b), f("c", s.c); }
+};
 struct Select {
     Ref condition, a, b;
     static void fields(auto& s, auto&& f) { f("condition", s.condition), f("a", s.a), f("b", s.b); }
@@ -147,7 +151,7 @@ struct Shuffle {  // the value that the lane with index ^ mask holds; all thread
     static void fields(auto& s, auto&& f) { f("value", s.value), f("mask", s.mask); }
 };
 
-using Op = std::variant<Constant, Parameter, LoopIndex, Unary, Binary, Select, Cast, Bitcast, BlockIndex, Coordinate, Load,
+using Op = std::variant<Constant, Parameter, LoopIndex, Unary, Binary, Fma, Select, Cast, Bitcast, BlockIndex, Coordinate, Load,
                         Reduce, Broadcast, Reshape, Permute, Convert, VariableRead, ThreadIndex, LinearBlock, Local, Register,
                         Lane, Pack, Shuffle>;
 

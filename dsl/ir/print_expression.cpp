@@ -63,10 +63,17 @@ Infix infix_of(BinaryOp op) {
         case BinaryOp::le: return {" <= ", relation};
         case BinaryOp::gt: return {" > ", relation};
         case BinaryOp::ge: return {" >= ", relation};
+        case BinaryOp::div_bounded:
         case BinaryOp::min:
         case BinaryOp::max: break;
     }
     return {nullptr, primary};
+}
+
+/// Of an operation that has no symbol.
+const char* call_name(BinaryOp op) {
+    if (op == BinaryOp::div_bounded) return "divide_bounded";
+    return op == BinaryOp::min ? "min" : "max";
 }
 
 const char* reduce_name(ReduceOp op) {
@@ -184,6 +191,7 @@ struct ExpressionPrinter::Writer {
     void write(const Node&, const Unary& op, int least) {
         if (op.op == UnaryOp::abs) return call("abs", {op.value});
         if (op.op == UnaryOp::rsqrt) return call("rsqrt", {op.value});
+        if (op.op == UnaryOp::exp) return call("exp", {op.value});
         if (least > prefix) out += "(";
         out += op.op == UnaryOp::neg ? "-" : "~";
         expression(op.value, primary);
@@ -192,7 +200,7 @@ struct ExpressionPrinter::Writer {
 
     void write(const Node&, const Binary& op, int least) {
         const auto [symbol, precedence] = infix_of(op.op);
-        if (symbol == nullptr) return call(op.op == BinaryOp::min ? "min" : "max", {op.a, op.b});
+        if (symbol == nullptr) return call(call_name(op.op), {op.a, op.b});
         const bool chains = precedence != equality && precedence != relation;  // a < b < c is no English
         if (least > precedence) out += "(";
         expression(op.a, precedence + (chains ? 0 : 1));
@@ -201,6 +209,7 @@ struct ExpressionPrinter::Writer {
         if (least > precedence) out += ")";
     }
 
+    void write(const Node&, const Fma& op, int) { call("fma", {op.a, op.b, op.c}); }
     void write(const Node&, const Select& op, int) { call("select", {op.condition, op.a, op.b}); }
     void write(const Node& n, const Cast& op, int) { call(name_of(n.type), {op.value}); }
     void write(const Node& n, const Bitcast& op, int) {

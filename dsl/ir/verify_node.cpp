@@ -48,6 +48,7 @@ struct NodeRules {
         const Element t = n.type;
         const bool fits = op.op == UnaryOp::bit_not ? is_integer(t) || t == boolean
                           : op.op == UnaryOp::rsqrt ? t == f32 || t == f64
+                          : op.op == UnaryOp::exp   ? t == f32
                                                     : has_arithmetic(t) || (is_float(t) && t != ue8m0);
         require(fits, "operand-type", "the operation is not defined for this type");
     }
@@ -62,6 +63,10 @@ struct NodeRules {
         const auto* count = op.b->as<Constant>();
         require(!shift || !count || count->bits < static_cast<std::uint64_t>(bits_of(t)), "shift-count",
                 "the shift is as wide as the type or wider");
+    }
+    void operator()(const Fma& op) const {
+        for (Ref operand : {op.a, op.b, op.c}) same_type(operand), same_shape(operand);
+        require(n.type == f32, "operand-type", "the operation is not defined for this type");
     }
     void operator()(const Select& op) const {
         require(op.condition->type == boolean, "operand-type", "the condition is not boolean");
@@ -167,6 +172,7 @@ struct NodeRules {
 private:
     static bool fits(BinaryOp op, Element t) {
         switch (op) {
+            case BinaryOp::div_bounded: return t == f32;
             case BinaryOp::mod:
             case BinaryOp::shl:
             case BinaryOp::shr: return is_integer(t);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
+#include "kernels/quant/scale_input.hpp"
 
 namespace tessera::quant {
 
@@ -24,16 +25,23 @@ void check_input(const char* function, const Stream& stream, const TensorView& x
                                      x.device.name(), stream.device().name()));
 }
 
-void check_codes(const char* function, const TensorView& data, const TensorView& x) {
-    if (data.element != e4m3 || !(data.extents == x.extents) || !data.is_contiguous())
-        throw UsageError(fmt::format("{}: data is {} {} with strides {}, but must be e4m3 {} and dense", function,
+void check_codes(const char* function, const TensorView& data, Element format, const TensorView& x) {
+    if (data.element != format || !(data.extents == x.extents) || !data.is_contiguous())
+        throw UsageError(fmt::format("{}: data is {} {} with strides {}, but must be {} {} and dense", function,
                                      name_of(data.element), text_of(data.extents), text_of(data.strides),
-                                     text_of(x.extents)));
+                                     name_of(format), text_of(x.extents)));
+    if (reinterpret_cast<std::uintptr_t>(data.data) % static_cast<unsigned>(least_align(format)) != 0)
+        throw UsageError(fmt::format("{}: data begins at an address that is no multiple of {}; {} is moved in words",
+                                     function, least_align(format), name_of(format)));
 }
 
-void check_format(const char* function, Element format) {
-    if (format != e4m3)
-        throw UsageError(fmt::format("{}: format {} has no kernel; use e4m3", function, name_of(format)));
+void check_whole_bytes(const char* function, Element format, std::int64_t hidden) {
+    const int pack = packed_elements_of(format);
+    if (hidden % pack != 0)
+        throw UsageError(
+            fmt::format("{}: rows of {} channels; {} shares bytes among {} values, so rows have a multiple "
+                        "of {} channels; pad them",
+                        function, hidden, name_of(format), pack, pack));
 }
 
 bool rows_aligned(const TensorView& x, const TensorView& data) {
@@ -55,6 +63,27 @@ void launch_cast(const CompiledKernel& kernel, const Stream& stream, const Tenso
     } else {
         kernel.launch(stream, {rows, data, scales});
     }
+}
+
+void launch_scaled(const CompiledKernel& kernel, const Stream& stream, const QuantizedView& x, const TensorView& out,
+                   const TensorView* sf, const ScaleShape* shape) {
+    TensorView rows = x.data;
+    if (rows.extents[0] == 1) rows.strides[0] = align_up(rows.extents[1], 32);
+    rows.strides[1] = 1;
+    const ScaleArgument from = scale_argument(x);
+    TensorView tensors[4] = {rows, out, from.view};
+    Scalar scalars[2] = {Scalar("x_sf_pitch", from.pitch), Scalar("sf_pitch", std::int64_t{0})};
+    std::size_t given = 0, count = 3;
+    Scalar* const first = from.packed ? scalars : scalars + 1;
+    if (from.packed) ++given;
+    if (sf) {
+        tensors[count++] = scales_for_kernel(*sf, *shape);
+        if (shape->layout == ScaleLayout::packed_ue8m0) {
+            scalars[1] = Scalar("sf_pitch", sf->extents[1] == 1 ? shape->padded() : sf->strides[1]);
+            ++given;
+        }
+    }
+    kernel.launch(stream, std::span<const TensorView>(tensors, count), std::span<const Scalar>(first, given));
 }
 
 }  // namespace tessera::quant

@@ -10,10 +10,13 @@ namespace tessera::quant {
 /// Errors: UsageError unless x is a BF16 or FP32 matrix with inner stride 1 and a row stride ≥ 0, on the stream's
 /// device.
 void check_input(const char* function, const Stream& stream, const TensorView& x);
-/// Errors: UsageError unless `data` is a dense E4M3 matrix of x's extents.
-void check_codes(const char* function, const TensorView& data, const TensorView& x);
-/// Errors: UsageError for a format that has no kernel, or packed scales of a format without.
-void check_format(const char* function, Element format);
+/// Errors: UsageError unless `data` is a dense matrix of x's extents in this format.
+void check_codes(const char* function, const TensorView& data, Element format, const TensorView& x);
+/// Errors: UsageError unless rows of `hidden` values of the format end at a byte.
+void check_whole_bytes(const char* function, Element format, std::int64_t hidden);
+
+/// Bytes that an element, or the word that packed ones are moved in, is aligned to.
+constexpr int least_align(Element e) { return e == Element::e5m6 ? 4 : (bits_of(e) + 7) / 8; }
 
 /// Whether rows of x and data begin at multiples of 16 bytes of x, so that vectors can be used.
 bool rows_aligned(const TensorView& x, const TensorView& data);
@@ -22,22 +25,36 @@ bool rows_aligned(const TensorView& x, const TensorView& data);
 void launch_cast(const CompiledKernel& kernel, const Stream& stream, const TensorView& x, const TensorView& data,
                  const TensorView& sf, const ScaleShape& shape);
 
+/// Starts a kernel on checked quantized input: tensors x and outputs, then x_sf, then sf if there is one.
+void launch_scaled(const CompiledKernel& kernel, const Stream& stream, const QuantizedView& x, const TensorView& out,
+                   const TensorView* sf = nullptr, const ScaleShape* shape = nullptr);
+
 /// Scales are powers of two.
 constexpr bool rounds(ScaleLayout layout, bool round_sf) { return round_sf || layout == ScaleLayout::packed_ue8m0; }
 
 /// The parameters "x" and "y" of a cast kernel, aligned or not.
-template <Element In>
+template <Element In, Element Out>
 struct CastTensors {
     Dim tokens;
     Global<In, 2> x;
-    Global<e4m3, 2> y;
+    Global<Out, 2> y;
     CastTensors(Kernel& k, std::int64_t hidden, bool aligned)
         : tokens(k.dim("tokens")), x(detail::ViewSpec{}), y(detail::ViewSpec{}) {
-        constexpr int bytes = bits_of(In) / 8;
-        const Dim pitch = k.dim("x_pitch", multiple_of(aligned ? 16 / bytes : 1));
-        x = k.input<In>("x", {tokens, hidden}, {.align = aligned ? 16 : bytes, .strides = {pitch, 1}});
-        y = k.output<e4m3>("y", {tokens, hidden}, {.align = aligned ? 16 : 1});
+        const Dim pitch = k.dim("x_pitch", multiple_of(aligned ? 128 / bits_of(In) : packed_elements_of(In)));
+        x = k.input<In>("x", {tokens, hidden}, {.align = aligned ? 16 : least_align(In), .strides = {pitch, 1}});
+        y = k.output<Out>("y", {tokens, hidden}, {.align = aligned ? 16 : least_align(Out)});
     }
 };
+
+/// y = v · inv as codes. With inv a power of two and v in BF16 the product is exact in BF16, two at a time.
+template <Element Out, int R>
+Value<Out, R> encode(const Value<bf16, R>& v, const Value<f32, R>& inv, bool power_of_two) {
+    if (Out == e2m1 && power_of_two) return cast<Out>(v * cast<bf16>(inv));
+    return cast<Out>(cast<f32>(v) * inv);
+}
+template <Element Out, int R>
+Value<Out, R> encode(const Value<f32, R>& v, const Value<f32, R>& inv, bool) {
+    return cast<Out>(v * inv);
+}
 
 }  // namespace tessera::quant

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
+#include "kernels/dispatch.hpp"
 #include "kernels/quant/cast_input.hpp"
 #include "runtime/engine.hpp"
 
@@ -9,10 +10,10 @@ namespace tessera::quant {
 
 namespace {
 
-template <Element In>
+template <Element In, Element Out>
 Program recorded(std::int64_t hidden, const BlockCastOptions& o, bool aligned) {
     return record("per_block_cast", [=](Kernel& k) {
-        const CastTensors<In> t(k, hidden, aligned);
+        const CastTensors<In, Out> t(k, hidden, aligned);
         const ScaleOutput sf(k, o.scale_layout, ceil_div(t.tokens, o.block_rows), ceil_div(hidden, o.block_columns));
         const bool round = rounds(o.scale_layout, o.round_sf);
         // A block of threads takes one row of blocks: 128 × 128, 128 × 64 or 32 × 256 values.
@@ -26,16 +27,18 @@ Program recorded(std::int64_t hidden, const BlockCastOptions& o, bool aligned) {
             load(t.x.block({rows, cols}, {m, n})).split(axis<1>, o.block_columns);  // [rows, groups, columns]
         const auto amax =
             cast<f32>(reduce_max(abs(v).template permute<1, 0, 2>().merge(axis<1>), axis<1>));  // [groups, 1]
-        const auto scales = scales_of(amax, e4m3_limits, round);
+        const auto scales = scales_of(amax, limits_of(Out), round);
         sf.store({scales.sf.template permute<1, 0>(), scales.inv.template permute<1, 0>(),
                   scales.exponent.template permute<1, 0>()},
                  {1, groups}, m, n);
-        store(t.y.block({rows, cols}, {m, n}), cast<e4m3>(cast<f32>(v) * scales.inv.unsqueeze(axis<0>)).merge(axis<1>));
+        store(t.y.block({rows, cols}, {m, n}), encode<Out>(v, scales.inv.unsqueeze(axis<0>), round).merge(axis<1>));
     });
 }
 
-void check_options(const BlockCastOptions& o) {
-    check_format("per_block_cast", o.format);
+void check_options(std::int64_t hidden, const BlockCastOptions& o) {
+    if (o.format != e4m3 && o.format != e2m1)
+        throw UsageError(fmt::format("per_block_cast: format is {}; use e4m3 or e2m1", name_of(o.format)));
+    check_whole_bytes("per_block_cast", o.format, hidden);
     for (std::int64_t side : {o.block_rows, o.block_columns})
         if (side != 32 && side != 128)
             throw UsageError(fmt::format("per_block_cast: blocks of {} × {}; each side is 32 or 128", o.block_rows,
@@ -49,24 +52,27 @@ ScaleShape scale_shape(const TensorView& x, const BlockCastOptions& o) {
 }  // namespace
 
 Program per_block_cast_program(Element in, std::int64_t hidden, const BlockCastOptions& options, bool aligned) {
-    check_options(options);
+    check_options(hidden, options);
     if (in != bf16 && in != f32)
         throw UsageError(fmt::format("per_block_cast: the input is {}; this cast takes bf16 or f32", name_of(in)));
-    return in == bf16 ? recorded<bf16>(hidden, options, aligned) : recorded<f32>(hidden, options, aligned);
+    return with_element<bf16, f32>(in, [&]<Element In>() {
+        return with_element<e4m3, e2m1>(options.format,
+                                        [&]<Element Out>() { return recorded<In, Out>(hidden, options, aligned); });
+    });
 }
 
 void per_block_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
                     const BlockCastOptions& options) {
     check_input("per_block_cast", stream, x);
-    check_options(options);
+    check_options(x.extents[1], options);
     const ScaleShape shape = scale_shape(x, options);
-    check_codes("per_block_cast", data, x);
+    check_codes("per_block_cast", data, options.format, x);
     check_scales("per_block_cast", sf, shape);
     if (x.extents[0] == 0) return;
     const bool aligned = rows_aligned(x, data);
     const KernelId id("per_block_cast",
-                      {x.element, x.extents[1], options.block_rows, options.block_columns, options.scale_layout,
-                       rounds(options.scale_layout, options.round_sf), aligned});
+                      {x.element, options.format, x.extents[1], options.block_rows, options.block_columns,
+                       options.scale_layout, rounds(options.scale_layout, options.round_sf), aligned});
     const CompiledKernel& kernel = Engine::of(stream).kernel(
         stream, id, [&] { return per_block_cast_program(x.element, x.extents[1], options, aligned); });
     launch_cast(kernel, stream, x, data, sf, shape);
@@ -74,8 +80,8 @@ void per_block_cast(const Stream& stream, const TensorView& x, const TensorView&
 
 Quantized per_block_cast(const Stream& stream, const TensorView& x, const BlockCastOptions& options) {
     check_input("per_block_cast", stream, x);
-    check_options(options);
-    Quantized result{Tensor::empty(stream, e4m3, x.extents), empty_scales(stream, scale_shape(x, options))};
+    check_options(x.extents[1], options);
+    Quantized result{Tensor::empty(stream, options.format, x.extents), empty_scales(stream, scale_shape(x, options))};
     per_block_cast(stream, x, result.data, result.sf, options);
     return result;
 }

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "dsl/base/error.hpp"
+#include "kernels/dispatch.hpp"
 #include "kernels/quant/cast_input.hpp"
 #include "runtime/engine.hpp"
 
@@ -45,10 +46,10 @@ Tile tile_of_rows(std::int64_t hidden, std::int64_t vector) {
 
 constexpr std::int64_t longest_row_in_registers = 8192;
 
-template <Element In>
+template <Element In, Element Out>
 Program groups_program(std::int64_t hidden, std::int64_t group, ScaleLayout layout, bool round, bool aligned) {
     return record("per_token_cast", [=](Kernel& k) {
-        const CastTensors<In> t(k, hidden, aligned);
+        const CastTensors<In, Out> t(k, hidden, aligned);
         const ScaleOutput sf(k, layout, t.tokens, ceil_div(hidden, group));
         const auto [rows, cols, threads] = tile_of_groups(hidden, group, layout);
         const std::int64_t groups = cols / group;
@@ -58,18 +59,19 @@ Program groups_program(std::int64_t hidden, std::int64_t group, ScaleLayout layo
 
         const auto v = load(t.x.block({rows, cols}, {m, n})).split(axis<1>, group);
         const auto amax = cast<f32>(reduce_max(abs(v), axis<2>)).squeeze(axis<2>);
-        const auto scales = scales_of(amax, e4m3_limits, round);
+        const auto scales = scales_of(amax, limits_of(Out), round);
         sf.store(scales, {rows, groups}, m, n);
-        store(t.y.block({rows, cols}, {m, n}), cast<e4m3>(cast<f32>(v) * scales.inv.unsqueeze(axis<2>)).merge(axis<1>));
+        store(t.y.block({rows, cols}, {m, n}), encode<Out>(v, scales.inv.unsqueeze(axis<2>), round).merge(axis<1>));
     });
 }
 
-template <Element In>
+template <Element In, Element Out>
 Program rows_program(std::int64_t hidden, ScaleLayout layout, bool round, bool aligned) {
     return record("per_token_cast_rows", [=](Kernel& k) {
-        const CastTensors<In> t(k, hidden, aligned);
+        const CastTensors<In, Out> t(k, hidden, aligned);
         const ScaleOutput sf(k, layout, t.tokens, 1);
-        const std::int64_t vector = aligned ? std::gcd<std::int64_t>(hidden, 128 / bits_of(In)) : 1;
+        const std::int64_t vector = std::max<std::int64_t>(
+            aligned ? std::gcd<std::int64_t>(hidden, 128 / bits_of(In)) : 1, packed_elements_of(Out));
         const auto [rows, cols, threads] = tile_of_rows(hidden, vector);
         k.threads(threads);
         // Packed scales: groups 1 … 3 of the word are padding, written by the same block.
@@ -78,17 +80,17 @@ Program rows_program(std::int64_t hidden, ScaleLayout layout, bool round, bool a
 
         const auto v = load(t.x.block({rows, cols}, {m, 0}));
         const auto amax = cast<f32>(reduce_max(abs(v), axis<1>));
-        const auto scales = scales_of(amax, e4m3_limits, round);
+        const auto scales = scales_of(amax, limits_of(Out), round);
         sf.store(spread(scales, {rows, groups}), {rows, groups}, m, 0);
-        store(t.y.block({rows, cols}, {m, 0}), cast<e4m3>(cast<f32>(v) * scales.inv));
+        store(t.y.block({rows, cols}, {m, 0}), encode<Out>(v, scales.inv, round));
     });
 }
 
 /// One row a block in steps, read twice: the second time from cache.
-template <Element In>
+template <Element In, Element Out>
 Program long_rows_program(std::int64_t hidden, ScaleLayout layout, bool round, bool aligned) {
     return record("per_token_cast_long_rows", [=](Kernel& k) {
-        const CastTensors<In> t(k, hidden, aligned);
+        const CastTensors<In, Out> t(k, hidden, aligned);
         const ScaleOutput sf(k, layout, t.tokens, 1);
         constexpr int threads = 256;
         constexpr std::int64_t cols = threads * elements_per_thread;
@@ -101,30 +103,33 @@ Program long_rows_program(std::int64_t hidden, ScaleLayout layout, bool round, b
             const auto v = load(t.x.block({1, cols}, {m, step}));
             largest = max(largest.get(), cast<f32>(reduce_max(abs(v), axis<1>)));
         });
-        const auto scales = scales_of(largest.get(), e4m3_limits, round);
+        const auto scales = scales_of(largest.get(), limits_of(Out), round);
         sf.store(spread(scales, {1, groups}), {1, groups}, m, 0);
         k.serial(ceil_div(hidden, cols), [&](Index step) {
             const auto v = load(t.x.block({1, cols}, {m, step}));
-            store(t.y.block({1, cols}, {m, step}), cast<e4m3>(cast<f32>(v) * scales.inv));
+            store(t.y.block({1, cols}, {m, step}), encode<Out>(v, scales.inv, round));
         });
     });
 }
 
-template <Element In>
+template <Element In, Element Out>
 Program recorded(std::int64_t hidden, const CastOptions& o, bool aligned) {
     const bool round = rounds(o.scale_layout, o.round_sf);
     if (o.num_per_channels != hidden || hidden == 16 || hidden == 32 || hidden == 64 || hidden == 128)
-        return groups_program<In>(hidden, o.num_per_channels, o.scale_layout, round, aligned);
-    return hidden <= longest_row_in_registers ? rows_program<In>(hidden, o.scale_layout, round, aligned)
-                                              : long_rows_program<In>(hidden, o.scale_layout, round, aligned);
+        return groups_program<In, Out>(hidden, o.num_per_channels, o.scale_layout, round, aligned);
+    return hidden <= longest_row_in_registers ? rows_program<In, Out>(hidden, o.scale_layout, round, aligned)
+                                              : long_rows_program<In, Out>(hidden, o.scale_layout, round, aligned);
 }
 
 void check_options(std::int64_t hidden, const CastOptions& o) {
-    check_format("per_token_cast", o.format);
+    if (o.format != e4m3 && o.format != e2m1 && o.format != e5m6)
+        throw UsageError(fmt::format("per_token_cast: format is {}; use e4m3, e2m1 or e5m6", name_of(o.format)));
     const std::int64_t n = o.num_per_channels;
-    if (n != 16 && n != 32 && n != 64 && n != 128 && n != hidden)
-        throw UsageError(fmt::format(
-            "per_token_cast: num_per_channels is {}; it is 16, 32, 64, 128 or the row's {} channels", n, hidden));
+    const bool grouped = (n == 16 || n == 32 || n == 64 || n == 128) && o.format != e5m6;
+    if (!grouped && n != hidden)
+        throw UsageError(fmt::format("per_token_cast: num_per_channels is {}; it is {}the row's {} channels", n,
+                                     o.format == e5m6 ? "for e5m6 " : "16, 32, 64, 128 or ", hidden));
+    check_whole_bytes("per_token_cast", o.format, hidden);
 }
 
 }  // namespace
@@ -133,7 +138,10 @@ Program per_token_cast_program(Element in, std::int64_t hidden, const CastOption
     check_options(hidden, options);
     if (in != bf16 && in != f32)
         throw UsageError(fmt::format("per_token_cast: the input is {}; this cast takes bf16 or f32", name_of(in)));
-    return in == bf16 ? recorded<bf16>(hidden, options, aligned) : recorded<f32>(hidden, options, aligned);
+    return with_element<bf16, f32>(in, [&]<Element In>() {
+        return with_element<e4m3, e2m1, e5m6>(
+            options.format, [&]<Element Out>() { return recorded<In, Out>(hidden, options, aligned); });
+    });
 }
 
 void per_token_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
@@ -142,12 +150,13 @@ void per_token_cast(const Stream& stream, const TensorView& x, const TensorView&
     const std::int64_t tokens = x.extents[0], hidden = x.extents[1];
     check_options(hidden, options);
     const ScaleShape shape{options.scale_layout, tokens, ceil_div(hidden, options.num_per_channels)};
-    check_codes("per_token_cast", data, x);
+    check_codes("per_token_cast", data, options.format, x);
     check_scales("per_token_cast", sf, shape);
     if (tokens == 0) return;
     const bool aligned = rows_aligned(x, data);
-    const KernelId id("per_token_cast", {x.element, hidden, options.num_per_channels, options.scale_layout,
-                                         rounds(options.scale_layout, options.round_sf), aligned});
+    const KernelId id("per_token_cast",
+                      {x.element, options.format, hidden, options.num_per_channels, options.scale_layout,
+                       rounds(options.scale_layout, options.round_sf), aligned});
     const CompiledKernel& kernel = Engine::of(stream).kernel(
         stream, id, [&] { return per_token_cast_program(x.element, hidden, options, aligned); });
     launch_cast(kernel, stream, x, data, sf, shape);
@@ -157,7 +166,7 @@ Quantized per_token_cast(const Stream& stream, const TensorView& x, const CastOp
     check_input("per_token_cast", stream, x);
     check_options(x.extents[1], options);
     const ScaleShape shape{options.scale_layout, x.extents[0], ceil_div(x.extents[1], options.num_per_channels)};
-    Quantized result{Tensor::empty(stream, e4m3, x.extents), empty_scales(stream, shape)};
+    Quantized result{Tensor::empty(stream, options.format, x.extents), empty_scales(stream, shape)};
     per_token_cast(stream, x, result.data, result.sf, options);
     return result;
 }

@@ -12,7 +12,13 @@ struct FormatLimits {
     float largest;   // of the format
     float amax_min;  // lower clamp of amax: no block of zeros divides by zero
 };
-inline constexpr FormatLimits e4m3_limits{448.0f, 1e-4f};
+constexpr FormatLimits limits_of(Element format) {
+    switch (format) {
+        case Element::e2m1: return {6.0f, 0x1.8p-124f};  // 6 · 2⁻¹²⁶
+        case Element::e5m6: return {65024.0f, 1e-4f};
+        default: return {448.0f, 1e-4f};
+    }
+}
 
 template <int R>
 struct Scales {

@@ -1,0 +1,40 @@
+#include <cmath>
+#include <cstdint>
+
+#include "dsl/host/lane_ops.hpp"
+#include "dsl/host/lane_values.hpp"
+
+namespace tessera::host {
+
+namespace {
+
+using F32 = Values<Element::f32>;
+
+void fma_loop(void* out, const void* const* in, std::size_t n) {
+    const auto* a = static_cast<const std::uint32_t*>(in[0]);
+    const auto* b = static_cast<const std::uint32_t*>(in[1]);
+    const auto* c = static_cast<const std::uint32_t*>(in[2]);
+    auto* __restrict to = static_cast<std::uint32_t*>(out);
+    for (std::size_t i = 0; i < n; ++i)
+        to[i] = F32::encode(std::fma(F32::decode(a[i]), F32::decode(b[i]), F32::decode(c[i])));
+}
+
+bool in_range(float x) { return (x >= 0x1p-100f) & (x <= 0x1p100f); }
+
+void unbounded_loop(void* out, const void* const* in, std::size_t n) {
+    const auto* a = static_cast<const float*>(in[0]);
+    const auto* b = static_cast<const float*>(in[1]);
+    auto* __restrict to = static_cast<std::uint32_t*>(out);
+    for (std::size_t i = 0; i < n; ++i) {
+        const float x = std::fabs(a[i]), y = b[i];
+        const bool allowed = in_range(y) & ((x == 0) | (in_range(x) & in_range(x / y)));
+        to[i] = !allowed & (x == x) & (y == y);
+    }
+}
+
+}  // namespace
+
+LaneFunction fma_function() { return &fma_loop; }
+LaneFunction unbounded_function() { return &unbounded_loop; }
+
+}  // namespace tessera::host

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "dsl/base/error.hpp"
+#include "kernels/dispatch.hpp"
+#include "kernels/quant/cast_input.hpp"
+#include "kernels/quant/scale_input.hpp"
+#include "runtime/engine.hpp"
+
+// per_token_cast of data that is quantized already. The two factors are combined first: y = q · (xs · inv).
+
+namespace tessera::quant {
+
+namespace {
+
+/// Columns in three levels: a tile holds `outer` large pieces, each of `ratio` small ones of `small` columns. Scales of
+/// the input cover large pieces and groups of the output small ones, or the other way round.
+struct Pieces {
+    std::int64_t outer, ratio, small;
+};
+
+template <Element In, Element Out>
+Program recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOptions& o, bool aligned) {
+    return record("per_token_cast_requantize", [=](Kernel& k) {
+        const CastTensors<In, Out> t(k, hidden, aligned);
+        const ScaleInput x_sf(k, from.scale_layout, t.tokens, hidden, from.block_rows, from.block_columns);
+        const std::int64_t group = o.num_per_channels;
+        const ScaleOutput sf(k, o.scale_layout, t.tokens, ceil_div(hidden, group));
+        const bool round = rounds(o.scale_layout, o.round_sf);
+        ScaledTile tile = ScaledTile::choose(hidden, from.block_rows, from.block_columns, 4096);
+        if (o.scale_layout == ScaleLayout::packed_ue8m0)
+            tile = {std::max<std::int64_t>(1, std::min(tile.rows, 4096 / (4 * group))), std::max(tile.cols, 4 * group)};
+        const std::int64_t shared = x_sf.shared_columns(tile);
+        const std::int64_t large = std::max(shared, group), small = std::min(shared, group);
+        const Pieces p{tile.cols / large, large / small, small};
+        k.threads(128);
+        const auto [m, n] = k.grid(ceil_div(sf.rows(), tile.rows),
+                                   std::max(ceil_div(hidden, tile.cols), ceil_div(sf.groups(), tile.cols / group)));
+
+        const auto q = load(t.x.block({tile.rows, tile.cols}, {m, n})).split(axis<1>, large).split(axis<2>, small);
+        const auto v = cast<bf16>(q);                                           // exact; [rows, outer, ratio, small]
+        auto xs = x_sf.load(tile, m, n).unsqueeze(axis<2>).unsqueeze(axis<3>);  // [rows or 1, outer · …, 1, 1]
+        if (shared == small && p.ratio > 1)
+            xs = xs.squeeze(axis<3>).squeeze(axis<2>).split(axis<1>, p.ratio).unsqueeze(axis<3>);
+        const auto largest = cast<f32>(reduce_max(abs(v), axis<3>)) * xs;  // [rows, outer, ratio, 1]
+        const auto store_codes = [&](const auto& inv) {
+            const bool exact = round && from.scale_layout == ScaleLayout::packed_ue8m0;
+            store(t.y.block({tile.rows, tile.cols}, {m, n}),
+                  encode<Out>(v, xs * inv, exact).merge(axis<2>).merge(axis<1>));
+        };
+        if (group == small) {
+            const auto scales = scales_of(largest.squeeze(axis<3>).merge(axis<1>), limits_of(Out), round);
+            sf.store(scales, {tile.rows, tile.cols / group}, m, n);
+            store_codes(scales.inv.split(axis<1>, p.ratio).unsqueeze(axis<3>));
+        } else {
+            const auto scales =
+                scales_of(reduce_max(largest, axis<2>).squeeze(axis<3>).squeeze(axis<2>), limits_of(Out), round);
+            sf.store(scales, {tile.rows, tile.cols / group}, m, n);
+            store_codes(scales.inv.unsqueeze(axis<2>).unsqueeze(axis<3>));
+        }
+    });
+}
+
+void check(std::int64_t hidden, const QuantizedLayout& from, const CastOptions& o) {
+    if (o.format != e4m3 && o.format != e2m1)
+        throw UsageError(fmt::format("per_token_cast: re-quantization to {}; use e4m3 or e2m1", name_of(o.format)));
+    const std::int64_t n = o.num_per_channels;
+    if (n != 16 && n != 32 && n != 64 && n != 128)
+        throw UsageError(
+            fmt::format("per_token_cast: num_per_channels is {}; for quantized input it is 16, 32, 64 or 128", n));
+    const std::int64_t b = from.block_columns;
+    if (b < hidden && b % n != 0 && (n % b != 0 || b < 16))
+        throw UsageError(
+            fmt::format("per_token_cast: x has scales for {} columns, groups have {}; one must divide the other, and "
+                        "scales cover at "
+                        "least 16 columns",
+                        b, n));
+    check_whole_bytes("per_token_cast", o.format, hidden);
+}
+
+}  // namespace
+
+Program per_token_cast_program(Element in, const QuantizedLayout& from, std::int64_t hidden, const CastOptions& options,
+                               bool aligned) {
+    check(hidden, from, options);
+    if (in != e4m3 && in != e2m1)
+        throw UsageError(fmt::format("per_token_cast: the quantized input is {}; use e4m3 or e2m1", name_of(in)));
+    check_whole_bytes("per_token_cast", in, hidden);
+    return with_element<e4m3, e2m1>(in, [&]<Element In>() {
+        return with_element<e4m3, e2m1>(
+            options.format, [&]<Element Out>() { return recorded<In, Out>(hidden, from, options, aligned); });
+    });
+}
+
+void per_token_cast(const Stream& stream, const QuantizedView& x, const TensorView& data, const TensorView& sf,
+                    const CastOptions& options) {
+    check_quantized("per_token_cast", stream, x);
+    const std::int64_t tokens = x.data.extents[0], hidden = x.data.extents[1];
+    if (x.data.element == e5m6)
+        throw UsageError("per_token_cast: the quantized input is e5m6; use e4m3 or e2m1, or cast it back first");
+    check(hidden, x.layout(), options);
+    const ScaleShape shape{options.scale_layout, tokens, ceil_div(hidden, options.num_per_channels)};
+    check_codes("per_token_cast", data, options.format, x.data);
+    check_scales("per_token_cast", sf, shape);
+    if (tokens == 0) return;
+    const bool aligned = rows_aligned(x.data, data);
+    const KernelId id(
+        "per_token_cast_requantize",
+        {x.data.element, x.scale_layout, x.block_rows, x.block_columns, options.format, hidden,
+         options.num_per_channels, options.scale_layout, rounds(options.scale_layout, options.round_sf), aligned});
+    const CompiledKernel& kernel = Engine::of(stream).kernel(
+        stream, id, [&] { return per_token_cast_program(x.data.element, x.layout(), hidden, options, aligned); });
+    launch_scaled(kernel, stream, x, data, &sf, &shape);
+}
+
+Quantized per_token_cast(const Stream& stream, const QuantizedView& x, const CastOptions& options) {
+    check_quantized("per_token_cast", stream, x);
+    check(x.data.extents[1], x.layout(), options);
+    const ScaleShape shape{options.scale_layout, x.data.extents[0],
+                           ceil_div(x.data.extents[1], options.num_per_channels)};
+    Quantized result{Tensor::empty(stream, options.format, x.data.extents), empty_scales(stream, shape)};
+    per_token_cast(stream, x, result.data, result.sf, options);
+    return result;
+}
+
+}  // namespace tessera::quant

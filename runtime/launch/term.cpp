@@ -1,0 +1,76 @@
+#include "runtime/launch/term.hpp"
+
+#include <utility>
+
+#include "dsl/base/error.hpp"
+#include "dsl/ir/evaluate.hpp"
+
+namespace tessera::runtime {
+
+namespace {
+
+std::int64_t wrapping_add(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+std::int64_t wrapping_mul(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+
+}  // namespace
+
+Term::Term(ir::Ref e) : expression_(e) {
+    require_internal(e != nullptr, "a tensor axis or grid extent has no expression");
+    if (!fold(e)) kind_ = Kind::general;
+    if (kind_ == Kind::linear && factor_ == 1 && offset_ == 0 && divisor_ == 1) kind_ = Kind::scalar;
+}
+
+/// Becomes `node`, if that has a linear form.
+bool Term::fold(ir::Ref node) {
+    if (node->type != i64 || !node->scalar()) return false;
+    if (const auto* c = node->as<ir::Constant>()) {
+        kind_ = Kind::constant;
+        offset_ = static_cast<std::int64_t>(c->bits);
+        return true;
+    }
+    if (const auto* p = node->as<ir::Parameter>()) {
+        kind_ = Kind::linear;
+        index_ = static_cast<std::uint32_t>(p->index);
+        factor_ = 1;
+        return true;
+    }
+    const auto* op = node->as<ir::Binary>();
+    return op && fold_binary(*op);
+}
+
+bool Term::fold_binary(const ir::Binary& op) {
+    Term a, b;
+    if (!a.fold(op.a) || !b.fold(op.b) || a.divisor_ != 1 || b.divisor_ != 1) return false;
+    const bool swaps = op.op == ir::BinaryOp::add || op.op == ir::BinaryOp::mul;
+    if (swaps && a.is_constant()) std::swap(a, b);
+    if (!b.is_constant()) return false;
+    const ir::Ref kept = expression_;
+    *this = a;
+    expression_ = kept;
+    switch (op.op) {
+        case ir::BinaryOp::add: offset_ = wrapping_add(offset_, b.offset_); return true;
+        case ir::BinaryOp::sub: offset_ = wrapping_add(offset_, wrapping_mul(-1, b.offset_)); return true;
+        case ir::BinaryOp::mul:
+            factor_ = wrapping_mul(factor_, b.offset_);
+            offset_ = wrapping_mul(offset_, b.offset_);
+            return true;
+        case ir::BinaryOp::div:
+            if (b.offset_ <= 0) return false;
+            if (is_constant())
+                offset_ /= b.offset_;
+            else
+                divisor_ = b.offset_;
+            return true;
+        default: return false;
+    }
+}
+
+std::int64_t Term::general(std::span<const std::uint64_t> scalars) const {
+    return ir::evaluate_integer(expression_, scalars);
+}
+
+}  // namespace tessera::runtime
