@@ -5,10 +5,12 @@
 #include <string>
 
 #include "bench/case.hpp"
+#include "bench/compile_times.hpp"
 #include "bench/device_clock.hpp"
 #include "runtime/device.hpp"
 #include "runtime/tensor.hpp"
 
+// tessera_bench compile: what it takes to make each kernel; needs no GPU.
 // tessera_bench [filter] [results.json]: device time of every case whose kernel or name contains the filter.
 
 namespace tessera::bench {
@@ -71,6 +73,8 @@ int run(const std::string& filter, const std::string& json) {
 }  // namespace tessera::bench
 
 int main(int argc, char** argv) try {
+    if (argc > 1 && std::string(argv[1]) == "compile")
+        return tessera::bench::print_compile_times(tessera::Target::h200());
     return tessera::bench::run(argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "");
 } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "dsl/base/target.hpp"
+
+namespace tessera::bench {
+
+/// Prints what it takes to make each kernel: record, lower and emit (median of 5), and all of it with NVRTC, once. Only
+/// with TESSERA_CACHE=off does every kernel meet NVRTC. Needs no GPU.
+int print_compile_times(const Target& target);
+
+}  // namespace tessera::bench
