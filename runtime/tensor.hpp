@@ -7,9 +7,9 @@
 
 namespace tessera {
 
-/// A dense row-major tensor that owns its memory; copies share it. On a GPU memory is taken and given back in the order
-/// of a stream: use it on that stream, or on one that waits for it, and keep the tensor while work on it is under way
-/// elsewhere. On the host memory begins at a multiple of 256 bytes.
+/// A tensor that owns its memory, dense and row-major unless adopted; copies share it. On a GPU memory is taken and
+/// given back in the order of a stream: use it on that stream, or on one that waits for it, and keep the tensor while
+/// work on it is under way elsewhere. On the host memory begins at a multiple of 256 bytes.
 class Tensor {
 public:
     Tensor() = default;

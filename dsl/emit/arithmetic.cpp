@@ -43,10 +43,11 @@ Operator operator_of(BinaryOp op) {
         case BinaryOp::le: return {"<=", Precedence::relation};
         case BinaryOp::gt: return {">", Precedence::relation};
         case BinaryOp::ge: return {">=", Precedence::relation};
+        case BinaryOp::div_bounded:
         case BinaryOp::min:
         case BinaryOp::max: break;
     }
-    throw InternalError("min and max are no operators");
+    throw InternalError("an operation that has no operator");
 }
 
 [[noreturn]] void refuse(const char* what, Element type) {
@@ -70,6 +71,10 @@ Text Expressions::in_range(Element type, const Text& value) {
 }
 
 Text Expressions::unary(UnaryOp op, Element type, const Text& value) {
+    if (op == UnaryOp::exp) {
+        if (type != f32) refuse("exp", type);
+        return call("expf", value);
+    }
     if (type == boolean) {
         if (op != UnaryOp::bit_not) refuse("a sign", type);
         return prefix("!", value);
@@ -87,7 +92,8 @@ Text Expressions::unary(UnaryOp op, Element type, const Text& value) {
         case UnaryOp::rsqrt:
             if (!is_float(type)) refuse("the square root", type);
             return call(type == f64 ? "rsqrt" : "rsqrtf", value);
-        case UnaryOp::abs: break;
+        case UnaryOp::abs:
+        case UnaryOp::exp: break;
     }
     if (is_float(type)) return call(type == f64 ? "fabs" : "fabsf", value);
     if (is_unsigned_integer(type)) return value;
@@ -114,6 +120,7 @@ Text Expressions::boolean_binary(BinaryOp op, const Text& a, const Text& b) {
 
 Text Expressions::float_binary(BinaryOp op, Element type, const Text& a, const Text& b) {
     const bool wide = type == f64;
+    if (op == BinaryOp::div_bounded) return call(helpers_.use("divide_bounded"), a, b);
     switch (op) {
         case BinaryOp::min: return call(wide ? "fmin" : "fminf", a, b);
         case BinaryOp::max: return call(wide ? "fmax" : "fmaxf", a, b);
@@ -142,6 +149,7 @@ Text Expressions::integer_binary(BinaryOp op, Element type, const Text& left, co
 }
 
 Text Expressions::binary(BinaryOp op, Element type, const Text& a, const Text& b) {
+    if (op == BinaryOp::div_bounded && type != f32) refuse("bounded division", type);
     if (type == boolean) return boolean_binary(op, a, b);
     if (is_integer(type)) return integer_binary(op, type, a, b);
     if (is_narrow_float(type)) {

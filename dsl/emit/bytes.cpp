@@ -1,9 +1,11 @@
+#include <algorithm>
+#include <cstdlib>
 #include <fmt/format.h>
 
 #include "dsl/emit/expression.hpp"
 #include "dsl/emit/literal.hpp"
 
-// A word put together from bytes of others. __byte_perm (one PRMT) takes four bytes from two words.
+// A word put together from bytes or nibbles of others. __byte_perm (one PRMT) takes four bytes from two words.
 
 namespace tessera::emit {
 
@@ -44,6 +46,50 @@ Text join(const std::vector<Text>& sources, const std::vector<Choice>& choices) 
 
 }  // namespace
 
+/// By bytes where the nibbles stand in pairs, else by a shift and a mask for each word and distance.
+Text Expressions::select_nibbles(std::span<const Bits> nibbles) {
+    std::vector<Bits> bytes;
+    for (std::size_t i = 0; i + 1 < nibbles.size(); i += 2) {
+        const Bits &low = nibbles[i], &high = nibbles[i + 1];
+        const bool known = low.constant && high.constant;
+        const bool pair = !low.constant && !high.constant && low.word.text == high.word.text && low.bit % 8 == 0 &&
+                          high.bit == low.bit + 4;
+        if (known || pair) bytes.push_back({low.word, low.bit, known, low.value | high.value << 4});
+    }
+    if (2 * bytes.size() == nibbles.size()) return select_bytes(bytes);
+    if (nibbles.size() == 1 && nibbles[0].bit == 0 && !nibbles[0].constant) return nibbles[0].word;
+
+    struct Part {
+        Text word;
+        int left;
+        std::uint32_t mask;
+    };
+    std::vector<Part> parts;
+    std::uint32_t constant = 0;
+    for (int i = 0; i < static_cast<int>(nibbles.size()); ++i) {
+        const Bits& nibble = nibbles[static_cast<std::size_t>(i)];
+        if (nibble.constant) {
+            constant |= static_cast<std::uint32_t>(nibble.value) << (4 * i);
+            continue;
+        }
+        const int left = 4 * i - nibble.bit;
+        const auto same = [&](const Part& part) { return part.left == left && part.word.text == nibble.word.text; };
+        const auto at = std::find_if(parts.begin(), parts.end(), same);
+        Part& part = at == parts.end() ? parts.emplace_back(Part{nibble.word, left, 0}) : *at;
+        part.mask |= 0xfu << (4 * i);
+    }
+    if (parts.empty()) return word_literal(constant);
+    Text word;
+    for (const Part& part : parts) {
+        const Text distance{std::to_string(std::abs(part.left))};
+        const Text moved =
+            part.left == 0 ? part.word : infix(part.word, part.left > 0 ? "<<" : ">>", distance, Precedence::shift);
+        const Text masked = infix(moved, "&", word_literal(part.mask), Precedence::bit_and);
+        word = word.text.empty() ? masked : infix(word, "|", masked, Precedence::bit_or, true);
+    }
+    return constant == 0 ? word : infix(word, "|", word_literal(constant), Precedence::bit_or);
+}
+
 Text Expressions::select_bytes(std::span<const Bits> bytes) {
     std::vector<Text> sources;
     std::vector<Choice> choices;
@@ -63,7 +109,7 @@ Text Expressions::select_bytes(std::span<const Bits> bytes) {
                 ++source;
             if (source == static_cast<int>(sources.size())) sources.push_back(byte.word);
         }
-        choices.push_back({source, byte.constant ? i : byte.byte});
+        choices.push_back({source, byte.constant ? i : byte.bit / 8});
         in_place = in_place && choices.back().byte == i;
     }
     if (constant_source >= 0) sources[static_cast<std::size_t>(constant_source)] = word_literal(constant);

@@ -5,19 +5,11 @@
 #include "dsl/emit/expression.hpp"
 #include "dsl/emit/literal.hpp"
 
-// Conversions by value and by bits. All narrow floats are reached by way of f32; where f32 cannot hold the source, it
-// is rounded to odd first, so that the result is rounded once.
+// Conversions by value and by bits. Narrow floats are reached by way of f32, but where a format holds all values of
+// another and a word of it can be made at once. Where f32 cannot hold the source, it is rounded to odd first, so that
+// the result is rounded once.
 
 namespace tessera::emit {
-
-namespace {
-
-[[noreturn]] void refuse(const ir::Node& at, Element from, Element to) {
-    throw UsageError(at.place, fmt::format("CUDA has no cast from {} to {}; move the bits with bitcast and shifts",
-                                           name_of(from), name_of(to)));
-}
-
-}  // namespace
 
 Text Expressions::widen(Element from, const Text& word, int lane) {
     const Text index{std::to_string(lane)};
@@ -28,6 +20,9 @@ Text Expressions::widen(Element from, const Text& word, int lane) {
         case Element::f16: return call(helpers_.use("f32_from_f16"), word, index);
         case Element::e4m3: return call(helpers_.use("f32_from_e4m3"), word, index);
         case Element::e5m2: return call(helpers_.use("f32_from_e5m2"), word, index);
+        case Element::e2m1: return call(helpers_.use("f32_from_e2m1"), word, index);
+        case Element::e5m6:
+            return call(helpers_.use("f32_from_f16"), infix(word, "<<", {"4"}, Precedence::shift), index);
         case Element::ue8m0: {
             const Text shifted = lane == 0 ? word : infix(word, ">>", {std::to_string(8 * lane)}, Precedence::shift);
             const Text exponent = lane == 3 ? shifted : infix(shifted, "&", {"0xffu"}, Precedence::bit_and);
@@ -40,9 +35,8 @@ Text Expressions::widen(Element from, const Text& word, int lane) {
 Text Expressions::as_f32(Piece piece) {
     const Element type = piece.node->type;
     if (type == f32 || type == tf32) return element(piece.node, piece.lane);
-    if (bits_of(type) < 8 || type == e5m6) refuse(*piece.node, type, f32);
     const Bits bits = bits_of_piece(piece);
-    if (!bits.constant) return widen(type, bits.word, bits.byte * 8 / bits_of(type));
+    if (!bits.constant) return widen(type, bits.word, bits.bit / register_bits_of(type));
     if (type == bf16) return literal(f32, bits.value << 16);
     return widen(type, word_literal(static_cast<std::uint32_t>(bits.value)), 0);
 }
@@ -58,6 +52,25 @@ Text Expressions::f32_to_round(Piece piece) {
     return number(f32, type, value);
 }
 
+/// Where the bits are after a cast that loses nothing and turns a word, or a part of it, at once.
+std::optional<Expressions::Bits> Expressions::expanded(Element to, Piece from) {
+    const Element type = from.node->type;
+    const bool halves = to == bf16 || to == f16;
+    const bool known =
+        (type == e2m1 && (halves || to == e4m3)) || (to == f16 && (type == e4m3 || type == e5m2 || type == e5m6));
+    if (!known) return std::nullopt;
+    const Bits source = bits_of_piece(from);
+    const Text word = source.constant ? word_literal(static_cast<std::uint32_t>(source.value)) : source.word;
+    const int lane = source.bit / register_bits_of(type), group = halves ? 2 : 4;
+    if (type == e5m6) return Bits{infix(word, "<<", {"4"}, Precedence::shift), 16 * lane};
+    const char* helper = to == e4m3     ? "e4m3x4_from_e2m1"
+                         : to == bf16   ? "bf16x2_from_e2m1"
+                         : type == e2m1 ? "f16x2_from_e2m1"
+                         : type == e4m3 ? "f16x2_from_e4m3"
+                                        : "f16x2_from_e5m2";
+    return Bits{call(helpers_.use(helper), word, Text{std::to_string(lane / group)}), lane % group * bits_of(to)};
+}
+
 /// Up to 32 bits of narrow floats.
 Text Expressions::narrow(Element to, std::span<const Text> values) {
     const Text zero{"0.0f"};
@@ -65,6 +78,16 @@ Text Expressions::narrow(Element to, std::span<const Text> values) {
     switch (to) {
         case Element::bf16: return call(helpers_.use("bf16x2_from_f32"), value(0), value(1));
         case Element::f16: return call(helpers_.use("f16x2_from_f32"), value(0), value(1));
+        case Element::e5m6:
+            if (values.size() == 1) return call(helpers_.use("e5m6_from_f32"), value(0));
+            return call(helpers_.use("e5m6x2_from_f32"), value(0), value(1));
+        case Element::e2m1:
+            if (values.size() == 1) return call(helpers_.use("e2m1x1_from_f32"), value(0));
+            if (values.size() == 2) return call(helpers_.use("e2m1x2_from_f32"), value(0), value(1));
+            if (values.size() <= 4)
+                return call(helpers_.use("e2m1x4_from_f32"), value(0), value(1), value(2), value(3));
+            return call(helpers_.use("e2m1x8_from_f32"), value(0), value(1), value(2), value(3), value(4), value(5),
+                        value(6), value(7));
         case Element::e4m3:
         case Element::e5m2: break;
         default: throw InternalError(fmt::format("there is no rounding from f32 to {}", name_of(to)));
@@ -73,6 +96,15 @@ Text Expressions::narrow(Element to, std::span<const Text> values) {
     if (pair) return call(helpers_.use(to == e4m3 ? "e4m3x2_from_f32" : "e5m2x2_from_f32"), value(0), value(1));
     return call(helpers_.use(to == e4m3 ? "e4m3x4_from_f32" : "e5m2x4_from_f32"), value(0), value(1), value(2),
                 value(3));
+}
+
+/// e2m1 from words of two bf16.
+Text Expressions::narrow_bf16(std::span<const Text> words) {
+    const Text zero{"0u"};
+    const auto word = [&](std::size_t i) { return i < words.size() ? words[i] : zero; };
+    if (words.size() == 1) return call(helpers_.use("e2m1x2_from_bf16"), word(0));
+    if (words.size() == 2) return call(helpers_.use("e2m1x4_from_bf16"), word(0), word(1));
+    return call(helpers_.use("e2m1x8_from_bf16"), word(0), word(1), word(2), word(3));
 }
 
 Text Expressions::float_to_integer(Element to, Element from, const Text& value) {
@@ -109,7 +141,12 @@ Text Expressions::number(Element to, Element from, const Text& value) {
 Text Expressions::cast(Element to, Piece from) {
     const Element type = from.node->type;
     if (type == to) return element(from.node, from.lane);
-    if (bits_of(to) < 8 || to == e5m6) refuse(*from.node, type, to);
+    if (const auto bits = expanded(to, from))
+        return bits->bit == 0 ? bits->word : infix(bits->word, ">>", {std::to_string(bits->bit)}, Precedence::shift);
+    if (to == e2m1 && type == bf16) {
+        const Text word = element(from.node, from.lane);
+        return narrow_bf16({&word, 1});
+    }
     if (to == ue8m0) return infix(call("__float_as_uint", f32_to_round(from)), ">>", {"23"}, Precedence::shift);
     if (to == tf32) return call(helpers_.use("tf32_from_f32"), f32_to_round(from));
     if (is_narrow_float(to)) {

@@ -50,7 +50,7 @@ std::int64_t dynamic_shared_bytes(const ir::Program& program) {
 std::string cuda_text(const ir::Program& program, const Target& target, const CudaOptions& options) {
     require_internal(program.stage == ir::Stage::lowered, "CUDA text is printed from lowered programs");
     const Names names(program);
-    HelperSet helpers;
+    HelperSet helpers(target);
     Expressions expressions(program, names, helpers);
     const std::string head = headline(program, target, expressions), line = signature(program, names, expressions);
 

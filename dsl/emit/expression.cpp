@@ -51,7 +51,7 @@ Text Expressions::element(ir::Ref ref, int lane) {
 /// One element of a word; lane 0 for the lone element of a register.
 Text Expressions::from_word(const ir::Node& node, int lane) {
     const Text whole = node.lanes() > 1 ? packed(node) : leaf(node);
-    const int bits = bits_of(node.type), shift = bits * lane;
+    const int bits = register_bits_of(node.type), shift = bits * lane;
     const Text shifted = shift == 0 ? whole : infix(whole, ">>", {std::to_string(shift)}, Precedence::shift);
     if (is_narrow_float(node.type)) return shifted;
     if (is_signed_integer(node.type)) return cast_text(storage_type(node.type), shifted);
@@ -65,6 +65,8 @@ Text Expressions::from_word(const ir::Node& node, int lane) {
 Text Expressions::computed(const ir::Node& node, int lane) {
     if (const auto* op = node.as<ir::Unary>()) return unary(op->op, node.type, element(op->value, lane));
     if (node.as<ir::Binary>() != nullptr) return binary_node(node, lane);
+    if (const auto* op = node.as<ir::Fma>())
+        return call("__fmaf_rn", element(op->a, lane), element(op->b, lane), element(op->c, lane));
     if (const auto* op = node.as<ir::Select>())
         return conditional(element(op->condition, lane), element(op->a, lane), element(op->b, lane));
     if (const auto* op = node.as<ir::Cast>()) return cast(node.type, {op->value, lane});

@@ -41,10 +41,10 @@ public:
     bool uses_block() const { return uses_block_; }
 
 private:
-    /// Where an element's bits lie: in a word, from byte `byte` on; or they are known.
+    /// Where an element's bits lie: in a word, from bit `bit` on; or they are known.
     struct Bits {
         Text word;
-        int byte = 0;
+        int bit = 0;
         bool constant = false;
         std::uint64_t value = 0;
     };
@@ -70,7 +70,10 @@ private:
     Text packed_unary(ir::UnaryOp op, Element type, int lanes, const Text& word);
     Text packed_binary(ir::BinaryOp op, Element type, const Text& a, const Text& b);
     Bits bits_of_piece(Piece piece);
-    Text pack_below_bytes(int bits, std::span<const Piece> pieces, std::span<const Bits> parts);
+    std::optional<Text> pack_casts(Element type, std::span<const Piece> pieces);
+
+    // bytes.cpp
+    Text select_nibbles(std::span<const Bits> nibbles);
     Text select_bytes(std::span<const Bits> bytes);
 
     // cast.cpp
@@ -78,7 +81,9 @@ private:
     Text bitcast(Element to, Piece from);
     Text as_f32(Piece piece);
     Text f32_to_round(Piece piece);
+    std::optional<Bits> expanded(Element to, Piece from);
     Text narrow(Element to, std::span<const Text> f32s);
+    Text narrow_bf16(std::span<const Text> words);
     Text widen(Element from, const Text& word, int lane);
     Text float_to_integer(Element to, Element from, const Text& value);
     Text number(Element to, Element from, const Text& value);

@@ -81,19 +81,30 @@ Helper from_half() {
             {}};
 }
 
-/// Element `lane` of four bytes, by way of two f16.
-Helper from_byte(const char* name, const char* instruction) {
+/// Elements 2 · pair and 2 · pair + 1 of four bytes, as two f16.
+Helper halves_from_bytes(const char* name, const char* instruction) {
     return {name,
-            fmt::format(R"(__device__ __forceinline__ float {}(unsigned word, int lane) {{
-    unsigned halves;
-    asm("{{ .reg .b16 pair, rest; mov.b32 {{pair, rest}}, %1; {} %0, pair; }}"
-        : "=r"(halves)
-        : "r"(lane < 2 ? word : word >> 16));
-    return f32_from_f16(halves, lane & 1);
+            fmt::format(R"(__device__ __forceinline__ unsigned {}(unsigned word, int pair) {{
+    unsigned r;
+    asm("{{ .reg .b16 bytes, rest; mov.b32 {{bytes, rest}}, %1; {} %0, bytes; }}"
+        : "=r"(r)
+        : "r"(word >> (16 * pair)));
+    return r;
 }}
 )",
                         name, instruction),
-            {"f32_from_f16"}};
+            {}};
+}
+
+/// Element `lane` of four bytes, by way of two f16.
+Helper from_byte(const char* name, const char* halves) {
+    return {name,
+            fmt::format(R"(__device__ __forceinline__ float {}(unsigned word, int lane) {{
+    return f32_from_f16({}(word, lane / 2), lane % 2);
+}}
+)",
+                        name, halves),
+            {"f32_from_f16", halves}};
 }
 
 /// Rounded to odd: toward zero, then the last bit tells whether anything was lost. Rounding the result to a narrower
@@ -109,6 +120,22 @@ Helper round_to_odd(const char* name, const char* type, const char* toward_zero)
             {}};
 }
 
+/// The bits of a / b where b, |a| and |a / b| are in [2⁻¹⁰⁰, 2¹⁰⁰], and for a = ±0: the sign of `t` keeps that of a
+/// zero.
+Helper divide_bounded() {
+    return {"divide_bounded",
+            R"(__device__ __forceinline__ float divide_bounded(float a, float b) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(b));
+    y = __fmaf_rn(__fmaf_rn(-b, y, 1.0f), y, y);
+    const float q = __fmul_rn(a, y);
+    const float t = __fmaf_rn(q, b, -a);
+    return __fmaf_rn(-t, y, q);
+}
+)",
+            {}};
+}
+
 Helper to_tf32() {
     return {"tf32_from_f32",
             R"(__device__ __forceinline__ float tf32_from_f32(float x) {
@@ -120,13 +147,14 @@ Helper to_tf32() {
             {}};
 }
 
-}  // namespace
-
-std::span<const Helper> helper_table() {
-    static const std::vector<Helper> table = {
+std::vector<Helper> whole_byte_helpers() {
+    return {
         from_half(),
-        from_byte("f32_from_e4m3", "cvt.rn.f16x2.e4m3x2"),
-        from_byte("f32_from_e5m2", "cvt.rn.f16x2.e5m2x2"),
+        halves_from_bytes("f16x2_from_e4m3", "cvt.rn.f16x2.e4m3x2"),
+        halves_from_bytes("f16x2_from_e5m2", "cvt.rn.f16x2.e5m2x2"),
+        from_byte("f32_from_e4m3", "f16x2_from_e4m3"),
+        from_byte("f32_from_e5m2", "f16x2_from_e5m2"),
+        divide_bounded(),
         round_to_odd("f32_odd_from_f64", "double", "__double2float_rz"),
         round_to_odd("f32_odd_from_i64", "long long", "__ll2float_rz"),
         round_to_odd("f32_odd_from_u64", "unsigned long long", "__ull2float_rz"),
@@ -148,6 +176,17 @@ std::span<const Helper> helper_table() {
         packed("sub_f16x2", "sub.rn.f16x2"),
         packed("mul_f16x2", "mul.rn.f16x2"),
     };
+}
+
+}  // namespace
+
+std::span<const Helper> helper_table() {
+    static const std::vector<Helper> table = [] {
+        std::vector<Helper> all = whole_byte_helpers();
+        for (Helper& helper : e2m1_helpers()) all.push_back(std::move(helper));
+        for (Helper& helper : e5m6_helpers()) all.push_back(std::move(helper));
+        return all;
+    }();
     return table;
 }
 

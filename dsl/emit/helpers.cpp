@@ -7,12 +7,12 @@
 
 namespace tessera::emit {
 
-HelperSet::HelperSet() : used_(helper_table().size(), false) {}
+HelperSet::HelperSet(const Target& target) : sm_(target.sm), used_(helper_table().size(), false) {}
 
 const char* HelperSet::use(const char* name) {
     const auto table = helper_table();
-    for (std::size_t i = 0; i < table.size(); ++i) {
-        if (std::strcmp(table[i].name, name) != 0) continue;
+    for (std::size_t i = table.size(); i-- > 0;) {
+        if (table[i].from_sm > sm_ || std::strcmp(table[i].name, name) != 0) continue;
         if (!used_[i]) {
             used_[i] = true;
             for (const char* needed : table[i].needs) use(needed);

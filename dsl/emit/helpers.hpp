@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "dsl/base/target.hpp"
 #include "dsl/emit/memory_helpers.hpp"
 
 namespace tessera::emit {
@@ -13,15 +14,20 @@ struct Helper {
     const char* name;
     std::string text;
     std::vector<const char*> needs;  // helpers that it calls; they stand before it in the table
+    int from_sm = 0;                 // of rows of one name, the last that the target reaches is meant
 };
 
 /// All of them, in the order in which they are printed.
 std::span<const Helper> helper_table();
 
+/// Parts of the table: conversions of the packed formats.
+std::vector<Helper> e2m1_helpers();
+std::vector<Helper> e5m6_helpers();
+
 /// The device functions that one translation unit uses.
 class HelperSet {
 public:
-    HelperSet();
+    explicit HelperSet(const Target& target = {});
 
     /// Marks a helper of the table, and what it needs, as used. Returns the name. Errors: InternalError if there is
     /// none.
@@ -34,6 +40,7 @@ public:
     std::string text() const;
 
 private:
+    int sm_;
     std::vector<bool> used_;            // by table row
     std::vector<MemoryHelper> memory_;  // sorted, without duplicates
 };

@@ -81,10 +81,12 @@ Text of_narrow_float(Element type, std::uint64_t bits) {
     if (type == f16) exponent_bits = 5, fraction = 10;
     if (type == e5m2) exponent_bits = 5, fraction = 2;
     if (type == e4m3) exponent_bits = 4, fraction = 3;
+    if (type == e5m6) exponent_bits = 5, fraction = 6;
+    if (type == e2m1) exponent_bits = 2, fraction = 1;
     std::string text = fmt::format("0x{:0{}x}u", code, bits_of(type) / 4);
     const std::uint32_t exponent = code >> fraction & ((1u << exponent_bits) - 1);
     const bool all_ones = exponent == (1u << exponent_bits) - 1;
-    const bool special = type == e4m3 ? (code & 0x7f) == 0x7f : all_ones;
+    const bool special = type == e4m3 ? (code & 0x7f) == 0x7f : all_ones && type != e2m1;
     if (exponent_bits != 0 && !special) text += fmt::format(" /* {} */", decode(code, exponent_bits, fraction));
     return {text, Precedence::primary, {}, {}, true};
 }

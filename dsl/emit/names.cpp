@@ -20,7 +20,7 @@ constexpr const char* reserved =
     "return short signed sizeof static static_assert static_cast struct switch template this "
     "thread_local throw true try typedef typeid typename union unsigned using virtual void volatile "
     "wchar_t while xor xor_eq final override threadIdx blockIdx blockDim gridDim warpSize abs llabs fabs "
-    "fabsf min max fmin fmax fminf fmaxf fmod fmodf rsqrt rsqrtf ";
+    "fabsf min max fmin fmax fminf fmaxf fmod fmodf rsqrt rsqrtf expf ";
 
 bool is_identifier(const std::string& name) {
     return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
@@ -43,7 +43,8 @@ std::string identifier(const std::string& wanted) {
 const std::unordered_set<std::string>& never_free() {
     static const std::unordered_set<std::string> names = [] {
         std::istringstream words(reserved);
-        std::unordered_set<std::string> all = {Names::thread, Names::block, Names::shared_memory, Names::words};
+        std::unordered_set<std::string> all = {Names::thread, Names::block, Names::shared_memory,
+                                               Names::words,  Names::bytes, Names::codes};
         for (std::string word; words >> word;) all.insert(word);
         for (const Helper& helper : helper_table()) all.insert(helper.name);
         for (const std::string& name : all_memory_helper_names()) all.insert(name);

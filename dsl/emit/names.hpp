@@ -21,6 +21,8 @@ public:
     static constexpr const char* block = "block";
     static constexpr const char* shared_memory = "shared_memory";
     static constexpr const char* words = "words";
+    static constexpr const char* bytes = "bytes";
+    static constexpr const char* codes = "codes";
 
 private:
     std::string unique(const std::string& wanted);

@@ -26,7 +26,7 @@ Piece origin(Piece piece) {
     }
 }
 
-bool has_conversion(Element e) { return e == bf16 || e == f16 || e == e4m3 || e == e5m2; }
+bool has_conversion(Element e) { return e == bf16 || e == f16 || e == e4m3 || e == e5m2 || e == e2m1 || e == e5m6; }
 
 bool is_packed_operation(BinaryOp op, Element type) {
     if (is_integer(type) || type == boolean)
@@ -58,7 +58,7 @@ bool Expressions::has_word_form(const ir::Node& node) const {
 
 Text Expressions::packed(const ir::Node& node) {
     const int lanes = node.lanes();
-    require_internal(lanes * bits_of(node.type) <= 32, "a packed word has more than 32 bits");
+    require_internal(lanes * register_bits_of(node.type) <= 32, "a packed word has more than 32 bits");
     if (!has_word_form(node)) {
         std::vector<Piece> pieces;
         for (int i = 0; i < lanes; ++i) pieces.push_back({&node, i});
@@ -67,17 +67,17 @@ Text Expressions::packed(const ir::Node& node) {
     if (const auto* op = node.as<ir::Unary>()) return packed_unary(op->op, node.type, lanes, word(op->value));
     if (const auto* op = node.as<ir::Binary>()) return packed_binary(op->op, node.type, word(op->a), word(op->b));
     if (const auto* op = node.as<ir::Bitcast>())
-        return op->value->lanes() > 1 ? packed(*op->value) : bitcast(u32, {op->value, 0});
+        return op->value->lanes() > 1 || bits_of(op->value->type) < 32 ? word(op->value) : bitcast(u32, {op->value, 0});
     if (const auto* op = node.as<ir::Shuffle>())
         return call("__shfl_xor_sync", Text{"0xffffffffu"}, word(op->value), Text{std::to_string(op->mask)});
     return leaf(node);
 }
 
 Text Expressions::packed_unary(UnaryOp op, Element type, int lanes, const Text& word) {
-    const int bits = bits_of(type);
+    const int bits = register_bits_of(type);
     if (op == UnaryOp::bit_not) return prefix("~", word);
     require_internal(has_conversion(type), "a sign of an element type that has none");
-    const std::uint32_t sign = 1u << (bits - 1);
+    const std::uint32_t sign = 1u << (bits_of(type) - 1);
     const std::uint32_t mask = repeated(op == UnaryOp::neg ? sign : sign - 1, bits, lanes);
     const Text constant{fmt::format("0x{:0{}x}u", mask, bits * lanes / 4)};
     return op == UnaryOp::neg ? infix(word, "^", constant, Precedence::bit_xor)
@@ -105,53 +105,55 @@ Expressions::Bits Expressions::bits_of_piece(Piece from) {
     const int bits = bits_of(node.type), lane = node.lanes() == 1 ? 0 : piece.lane;
     if (const auto* constant = node.as<ir::Constant>())
         return {{}, 0, true, constant->bits & ((std::uint64_t{1} << bits) - 1)};
+    if (const auto* cast_op = node.as<ir::Cast>())
+        if (const auto made = expanded(node.type, {cast_op->value, cast_op->value->lanes() == 1 ? 0 : lane}))
+            return *made;
     const auto* bitcast_op = node.as<ir::Bitcast>();
     if (bitcast_op != nullptr && bits_of(bitcast_op->value->type) == bits)
         return bits_of_piece({bitcast_op->value, lane});
-    if (node.lanes() > 1 && has_word_form(node)) return {packed(node), bits * lane / 8, false, 0};
+    if (node.lanes() > 1 && has_word_form(node)) return {packed(node), register_bits_of(node.type) * lane, false, 0};
     if (node.as<ir::Register>() != nullptr) return {leaf(node), 0, false, 0};
     if (node.lanes() == 1) return {word(&node), 0, false, 0};
     return {element(&node, lane), 0, false, 0};
 }
 
-/// Elements of less than a byte: constants, or a word as it is.
-Text Expressions::pack_below_bytes(int bits, std::span<const Piece> pieces, std::span<const Bits> parts) {
-    std::uint32_t constant = 0;
-    bool known = true, whole = true;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-        const Piece piece = origin(pieces[i]);
-        known = known && parts[i].constant;
-        constant |= static_cast<std::uint32_t>(parts[i].value) << (static_cast<std::size_t>(bits) * i);
-        whole = whole && piece.node == origin(pieces[0]).node && piece.lane == static_cast<int>(i);
-    }
-    if (known) return word_literal(constant);
-    require_internal(whole, "elements of less than a byte can only be moved in whole words");
-    return parts[0].word;
-}
-
-Text Expressions::pack(Element type, std::span<const Piece> pieces) {
-    const int bits = bits_of(type), lanes = static_cast<int>(pieces.size());
-    require_internal(lanes > 0 && lanes * bits <= 32, "a packed word has more than 32 bits");
+/// Where all are rounded from other values, all at once.
+std::optional<Text> Expressions::pack_casts(Element type, std::span<const Piece> pieces) {
+    if (!has_conversion(type)) return std::nullopt;
     std::vector<Piece> sources;
+    bool all_bf16 = true;
     for (const Piece& piece : pieces) {
         const Piece made = origin(piece);
         const auto* op = made.node->as<ir::Cast>();
-        if (op == nullptr || !has_conversion(type) || op->value->type == type) break;
-        sources.push_back({op->value, op->value->lanes() == 1 ? 0 : made.lane});
+        if (op == nullptr || op->value->type == type) return std::nullopt;
+        const Piece source{op->value, op->value->lanes() == 1 ? 0 : made.lane};
+        if (expanded(type, source)) return std::nullopt;
+        sources.push_back(source);
+        all_bf16 = all_bf16 && op->value->type == bf16;
     }
-    if (static_cast<int>(sources.size()) == lanes) {
-        std::vector<Text> floats;
-        for (const Piece& source : sources) floats.push_back(f32_to_round(source));
-        return narrow(type, floats);
+    std::vector<Text> values;
+    if (type == e2m1 && all_bf16) {
+        const std::span<const Piece> halves = sources;
+        for (std::size_t i = 0; i < halves.size(); i += 2)
+            values.push_back(pack(bf16, halves.subspan(i, std::min<std::size_t>(2, halves.size() - i))));
+        return narrow_bf16(values);
     }
+    for (const Piece& source : sources) values.push_back(f32_to_round(source));
+    return narrow(type, values);
+}
+
+Text Expressions::pack(Element type, std::span<const Piece> pieces) {
+    const int bits = register_bits_of(type), lanes = static_cast<int>(pieces.size());
+    require_internal(lanes > 0 && lanes * bits <= 32, "a packed word has more than 32 bits");
+    if (const auto casts = pack_casts(type, pieces)) return *casts;
     if (bits == 32) return element(pieces[0].node, pieces[0].lane);
     std::vector<Bits> parts;
     for (const Piece& piece : pieces) parts.push_back(bits_of_piece(piece));
-    if (bits < 8) return pack_below_bytes(bits, pieces, parts);
+    if (bits < 8) return select_nibbles(parts);
     std::vector<Bits> bytes;
     for (const Bits& part : parts)
         for (int i = 0; i < bits / 8; ++i)
-            bytes.push_back({part.word, part.byte + i, part.constant, part.value >> (8 * i) & 0xff});
+            bytes.push_back({part.word, part.bit + 8 * i, part.constant, part.value >> (8 * i) & 0xff});
     return select_bytes(bytes);
 }
 

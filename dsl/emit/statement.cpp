@@ -85,24 +85,30 @@ Element Statements::element_of(const ir::Access& access) const {
     return global ? program_.tensors[index].type : program_.shared[index].type;
 }
 
-/// `tensor + offset`. Elements of less than a byte are counted in bytes.
+/// `tensor + offset`. Packed elements are counted in bytes; their offsets are multiples of what shares them, so that
+/// the shift is exact.
 Text Statements::address(const ir::Access& access) {
     const auto index = static_cast<std::size_t>(access.memory);
     const std::string& base = access.space == ir::Space::global ? names_.tensors[index] : names_.shared[index];
-    const int bits = bits_of(element_of(access));
-    Text offset = expressions_.scalar(access.offset);
-    offset = offset.relax();
+    const Element type = element_of(access);
+    const Text wide = expressions_.scalar(access.offset);
+    Text offset = wide.relax();
     if (offset.text == "0") return {base};
-    if (bits < 8) offset = infix(offset, "/", {std::to_string(8 / bits)}, Precedence::product);
+    const auto* constant = access.offset->as<ir::Constant>();
+    if (packed_elements_of(type) > 1 && constant != nullptr)
+        offset = {std::to_string(static_cast<std::int64_t>(constant->bits) * bits_of(type) / 8)};
+    else if (type == e2m1)
+        offset = infix(offset, ">>", {"1"}, Precedence::shift);
+    else if (type == e5m6)
+        offset = infix(infix(wide, ">>", {"3"}, Precedence::shift), "*", {"12"}, Precedence::product);
     return infix({base}, "+", offset, Precedence::sum, true);
 }
 
-MemoryHelper Statements::helper_for(const ir::Access& access, bool load, const char* word) {
-    const Element type = element_of(access);
-    const int bytes = access.lanes * bits_of(type) / 8;
+/// The function that moves `bytes` of the access at once.
+MemoryHelper Statements::helper_for(const ir::Access& access, bool load, int bytes, const char* word) {
     const bool shared = access.space == ir::Space::shared;
     const int widest = shared ? 16 : target_.vector_bytes();
-    require_internal(bytes > 0 && (bytes & (bytes - 1)) == 0 && bytes <= widest && type != e5m6,
+    require_internal(bytes > 0 && (bytes & (bytes - 1)) == 0 && bytes <= widest,
                      "an access of a width that the target does not have");
     AccessKind kind = shared ? AccessKind::store_shared : AccessKind::store;
     if (load && shared) kind = AccessKind::load_shared;
@@ -114,16 +120,16 @@ MemoryHelper Statements::helper_for(const ir::Access& access, bool load, const c
 }
 
 /// `load_16_if(in, a, b, c, d, x + offset, fill);`
-std::string Statements::access_call(const ir::Access& access, const MemoryHelper& helper,
+std::string Statements::access_call(const ir::Access& access, const MemoryHelper& helper, const Text& address,
                                     const std::vector<Text>& words, const Text& fill) {
     require_internal(static_cast<int>(words.size()) == helper.words(), "an access with the wrong number of words");
     const bool load = helper.access <= AccessKind::load_shared;
     std::string out = helpers_.use(helper) + "(";
     if (helper.predicated) out += expressions_.scalar(access.predicate).text + ", ";
-    if (!load) out += address(access).text;
+    if (!load) out += address.text;
     const char* separator = load ? "" : ", ";
     for (const Text& word : words) out += separator + word.text, separator = ", ";
-    if (load) out += ", " + address(access).text;
+    if (load) out += ", " + address.text;
     if (load && helper.predicated) out += ", " + fill.text;
     return out + ");";
 }
@@ -133,7 +139,9 @@ void Statements::print(const ir::LoadVector& load) {
     const Element type = element_of(load.access);
     require_internal(bits_of(a.type) == bits_of(type) && load.access.lanes % a.pack == 0,
                      "a load into registers that do not fit its elements");
-    const MemoryHelper helper = helper_for(load.access, true, word_type(a.type, a.pack));
+    if (type == e5m6) return load_groups(load);
+    const int bytes = load.access.lanes * bits_of(type) / 8;
+    const MemoryHelper helper = helper_for(load.access, true, bytes, word_type(a.type, a.pack));
     const int words = load.access.lanes / a.pack;
     if (words > 1 && a.pack * bits_of(type) < 32) return load_apart(load, helper);
     std::vector<Text> targets;
@@ -143,7 +151,7 @@ void Statements::print(const ir::LoadVector& load) {
         const std::vector<Piece> pieces(static_cast<std::size_t>(a.pack), Piece{load.fill, 0});
         fill = bits_of(type) < 32 ? expressions_.pack(type, pieces) : expressions_.scalar(load.fill);
     }
-    writer_.line(access_call(load.access, helper, targets, fill));
+    writer_.line(access_call(load.access, helper, address(load.access), targets, fill));
 }
 
 /// Registers that hold less than memory's words do: the words are loaded, then shifted apart.
@@ -159,7 +167,7 @@ void Statements::load_apart(const ir::LoadVector& load, const MemoryHelper& help
     }
     writer_.open("");
     writer_.line(fmt::format("unsigned {}[{}];", Names::words, helper.words()));
-    writer_.line(access_call(load.access, helper, words, fill));
+    writer_.line(access_call(load.access, helper, address(load.access), words, fill));
     for (int i = 0; i < load.access.lanes / pack; ++i) {
         const int first = i * pack * bits;
         const Text word = words[static_cast<std::size_t>(first / 32)];
@@ -171,7 +179,7 @@ void Statements::load_apart(const ir::LoadVector& load, const MemoryHelper& help
 
 /// The stored elements as whole registers.
 std::vector<Text> Statements::store_words(const ir::StoreVector& store, Element type) {
-    const int bits = bits_of(type);
+    const int bits = register_bits_of(type);
     std::vector<Text> words;
     bool whole = bits >= 32 || store.words.size() == 1;
     for (const ir::Ref word : store.words) whole = whole || word->lanes() * bits == 32;
@@ -193,9 +201,11 @@ void Statements::print(const ir::StoreVector& store) {
     require_internal(!store.words.empty(), "a store of no words");
     const Element type = element_of(store.access);
     require_internal(bits_of(store.words[0]->type) == bits_of(type), "a store of elements of another width");
+    if (type == e5m6) return store_groups(store);
+    const int bytes = store.access.lanes * bits_of(type) / 8;
     const MemoryHelper helper =
-        helper_for(store.access, false, word_type(store.words[0]->type, store.words[0]->lanes()));
-    writer_.line(access_call(store.access, helper, store_words(store, type), {}));
+        helper_for(store.access, false, bytes, word_type(store.words[0]->type, store.words[0]->lanes()));
+    writer_.line(access_call(store.access, helper, address(store.access), store_words(store, type), {}));
 }
 
 }  // namespace tessera::emit

@@ -32,11 +32,17 @@ private:
     template <class Recorded>
     void print(const Recorded&);
 
+    // group_access.cpp
+    void load_groups(const ir::LoadVector& load);
+    void store_groups(const ir::StoreVector& store);
+    void fill_groups(const ir::LoadVector& load);
+    void print_thirds(const ir::Access& access, bool load);
+
     void load_apart(const ir::LoadVector& load, const MemoryHelper& helper);
     std::vector<Text> store_words(const ir::StoreVector& store, Element type);
-    std::string access_call(const ir::Access& access, const MemoryHelper& helper, const std::vector<Text>& words,
-                            const Text& fill);
-    MemoryHelper helper_for(const ir::Access& access, bool load, const char* word);
+    std::string access_call(const ir::Access& access, const MemoryHelper& helper, const Text& address,
+                            const std::vector<Text>& words, const Text& fill);
+    MemoryHelper helper_for(const ir::Access& access, bool load, int bytes, const char* word);
     Text address(const ir::Access& access);
     Element element_of(const ir::Access& access) const;
     const ir::RegisterArray& array(int id) const;

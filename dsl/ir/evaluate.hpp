@@ -16,7 +16,7 @@ struct Counter {
 /// Value of a rank-0 expression over constants, Program::scalars and loop counters, in the encoding of
 /// `expression->type`: integers in two's complement of their width, f32 by its bits, booleans 0 or 1; the bits above
 /// the width are 0. The arguments may have anything above their width. Integers wrap; a shift takes the count modulo
-/// the width; float to integer truncates and saturates, NaN gives 0. Allocates nothing; a shared operand is evaluated
+/// the width; casts are those of convert_bits. Allocates nothing; a shared operand is evaluated
 /// once for each use. Errors: UsageError with the node's line for an integer division by zero; InternalError for an
 /// expression that depends on anything else (a thread, a tile, a counter that is not given) or has another type than
 /// integers, f32 and boolean.

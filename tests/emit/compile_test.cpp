@@ -19,7 +19,7 @@ using test::UnaryOp;
 
 namespace {
 
-constexpr Element moved[] = {f64, f32, tf32, f16, bf16, e5m2, e4m3, e2m1, ue8m0,
+constexpr Element moved[] = {f64, f32, tf32, f16, bf16, e5m2, e4m3, e5m6, e2m1,   ue8m0,
                              i8,  i16, i32,  i64, u8,   u16,  u32,  u64,  boolean};
 constexpr Element computed[] = {f64, f32, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64};
 
@@ -56,13 +56,12 @@ ir::Program moves(Element type, const Target& target) {
     const int tile = b.shared("tile", type, {4096}, 0);
     b.program.shared_bytes = 32768;
     b.program.grid = {n};
-    const int bits = bits_of(type), full = bits >= 32 ? 1 : 32 / bits;
+    const int bits = bits_of(type), full = std::max(1, 32 / register_bits_of(type)), least = packed_elements_of(type);
     const Ref in = b.let("in", b.less(b.block(), n));
-    for (int bytes = std::max(1, bits / 8); bytes <= target.vector_bytes(); bytes *= 2) {
-        const int lanes = bytes * 8 / bits;
-        std::vector<int> packs = {std::min(full, lanes)};
-        if (full > 1 && lanes > 1 && bits >= 8) packs.push_back(1);
-        for (const int pack : packs)
+    const int most = type == e5m6 ? 32 : target.vector_bytes() * 8 / bits;
+    for (int lanes = least; lanes <= most; lanes *= 2) {
+        const int bytes = lanes * bits / 8 / (type == e5m6 ? 3 : 1);
+        for (int pack = std::min(full, lanes); pack >= (type == e2m1 ? 2 : 1); pack /= 2)
             for (const Ref predicate : {Ref{nullptr}, in})
                 for (const int source : {0, 1, 2}) {
                     if (source == 2 && bytes > 16) continue;
@@ -70,7 +69,7 @@ ir::Program moves(Element type, const Target& target) {
                     const Ref at = b.mul(b.block(), b.l(lanes)), here = b.mul(b.thread(), b.i(lanes));
                     b.load(source == 2 ? Builder::in_shared(tile, here, lanes, predicate)
                                        : Builder::global(source == 0 ? x : z, at, lanes, predicate),
-                           v, b.i(0), predicate ? b.constant(type, 1) : nullptr);
+                           v, b.i(0), predicate ? b.constant(type, source == 0 ? 0 : 1) : nullptr);
                     std::vector<Ref> words;
                     for (int i = 0; i < lanes / pack; ++i) words.push_back(b.word(v, b.i(i)));
                     b.store(source == 0 && bytes <= 16 ? Builder::in_shared(tile, here, lanes, predicate)
@@ -89,13 +88,12 @@ ir::Program casts(Element to) {
     b.program.grid = {n};
     int place = 0;
     for (const Element from : moved) {
-        if (from == e2m1) continue;
         const int x = b.tensor(std::string("from_") + name_of(from), from, ir::Role::input, {n}, 32);
-        const int per_word = bits_of(from) >= 32 ? 1 : 32 / bits_of(from);
-        const int v = b.array("v", from, per_word, 4 / std::min(4, per_word));
-        const int step = std::min(4, 16 * 8 / bits_of(from));
-        for (int i = 0; i < 4; i += step)
-            b.load(Builder::global(x, b.add(b.mul(b.block(), b.l(4)), b.l(i)), step), v, b.i(i / per_word));
+        const int per_word = std::max(1, 32 / register_bits_of(from));
+        const int v = b.array("v", from, per_word, 8 / per_word);
+        const int step = from == e5m6 ? 8 : std::min(8, 16 * 8 / bits_of(from));
+        for (int i = 0; i < 8; i += step)
+            b.load(Builder::global(x, b.add(b.mul(b.block(), b.l(8)), b.l(i)), step), v, b.i(i / per_word));
         const auto element = [&](int i) {
             const Ref word = b.word(v, b.i(i / per_word));
             return b.cast(to, per_word == 1 ? word : b.lane(word, i % per_word));
@@ -104,9 +102,17 @@ ir::Program casts(Element to) {
             const Ref at = b.add(b.mul(b.block(), b.l(4096)), b.l(16 * place++));
             return Builder::global(y, at, lanes);
         };
-        for (int i = 0; i < 4; ++i) b.store(out(1), {element(i)});
-        const int lanes = 32 / bits_of(to);
-        if (lanes == 2 || lanes == 4) {
+        if (to == e5m6) {
+            std::vector<Ref> alone, pairs;
+            for (int i = 0; i < 8; ++i) alone.push_back(element(i));
+            for (int i = 0; i < 8; i += 2) pairs.push_back(b.pack({element(i), element(i + 1)}));
+            b.store(out(8), alone);
+            b.store(out(8), pairs);
+            continue;
+        }
+        for (int i = 0; i < 4; ++i)
+            b.store(out(packed_elements_of(to)), {to == e2m1 ? b.pack({element(i), b.constant(e2m1, 7)}) : element(i)});
+        for (int lanes = 32 / bits_of(to); lanes > 1; lanes /= 2) {
             std::vector<Ref> all;
             for (int i = 0; i < lanes; ++i) all.push_back(element(i));
             b.store(out(lanes), {b.pack(all)});
@@ -119,7 +125,7 @@ ir::Program casts(Element to) {
 bool has_operation(BinaryOp op, Element type) {
     const bool bits = op == BinaryOp::bit_and || op == BinaryOp::bit_or || op == BinaryOp::bit_xor;
     const bool whole = bits || op == BinaryOp::mod || op == BinaryOp::shl || op == BinaryOp::shr;
-    return !whole || is_integer(type);
+    return op == BinaryOp::div_bounded ? type == f32 : !whole || is_integer(type);
 }
 
 /// All that can be done with values of one type, alone and packed.
@@ -150,6 +156,7 @@ ir::Program arithmetic(Element type) {
         b.store(out(y, 1), {b.binary(op, a, c)});
         if (lanes > 1) b.store(out(y, lanes), {b.binary(op, p, q)});
     }
+    if (type == f32) b.store(out(y, 1), {b.make(f32, {}, ir::Fma{a, c, b.unary(UnaryOp::exp, a)})});
     for (const UnaryOp op : {UnaryOp::neg, UnaryOp::abs, UnaryOp::bit_not, UnaryOp::rsqrt}) {
         if ((op == UnaryOp::bit_not && is_float(type)) || (op == UnaryOp::rsqrt && !is_float(type))) continue;
         b.store(out(y, 1), {b.unary(op, a)});
@@ -191,6 +198,7 @@ TEST_CASE("compiles: the samples") {
     expect_compiles([](const Target&) { return test::cast_sample(); });
     expect_compiles([](const Target&) { return test::transpose_sample(); });
     expect_compiles([](const Target&) { return test::normalize_sample(); });
+    expect_compiles([](const Target&) { return test::packed_sample(); });
     expect_compiles([](const Target&) { return test::spelling_sample(); });
 }
 
@@ -203,8 +211,7 @@ TEST_CASE("compiles: every element type, every width, from every memory") {
 TEST_CASE("compiles: every cast") {
     if (!have_nvrtc()) return;
     for (const Element to : moved)
-        if (to != e2m1)
-            for (const Target& target : {Target::h200(), Target::b200()}) expect_compiles(casts(to), target);
+        for (const Target& target : {Target::h200(), Target::b200()}) expect_compiles(casts(to), target);
 }
 
 TEST_CASE("compiles: every operation on every type") {

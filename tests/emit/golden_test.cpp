@@ -42,6 +42,8 @@ TEST_CASE("emitted text: golden files") {
     expect_golden("cast", emit::cuda_text(test::cast_sample(), Target::h200()));
     expect_golden("transpose", emit::cuda_text(test::transpose_sample(), Target::h200()));
     expect_golden("normalize", emit::cuda_text(test::normalize_sample(), Target::h200()));
+    expect_golden("packed", emit::cuda_text(test::packed_sample(), Target::h200()));
+    expect_golden("packed_sm100", emit::cuda_text(test::packed_sample(), Target::b200()));
     expect_golden("spelling", emit::cuda_text(test::spelling_sample(), Target::b200()));
 }
 

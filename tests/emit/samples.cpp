@@ -153,6 +153,50 @@ ir::Program normalize_sample() {
     return b.program;
 }
 
+ir::Program packed_sample() {
+    Builder b("packed");
+    const Ref n = b.parameter(b.scalar("n", i64, 32));
+    const auto tensor = [&](const char* name, Element type, ir::Role role) {
+        return b.tensor(name, type, role, {n}, 16);
+    };
+    const int half = tensor("half", bf16, ir::Role::input), full = tensor("full", f32, ir::Role::inout);
+    const int four = tensor("four", e2m1, ir::Role::inout), eight = tensor("eight", e4m3, ir::Role::output);
+    const int twelve = tensor("twelve", e5m6, ir::Role::inout), wide = tensor("wide", bf16, ir::Role::output);
+    b.program.grid = {b.binary(BinaryOp::div, n, b.l(4096))};
+    const Ref first = b.let("first", b.mul(b.add(b.mul(b.block(), b.l(128)), b.cast(i64, b.thread())), b.l(32)));
+    const Ref in = b.let("in", b.less(first, n));
+    const Ref two = b.make(bf16, {2}, ir::Pack{{b.constant(bf16, 0x4000), b.constant(bf16, 0x4000)}});
+
+    const int h = b.array("h", bf16, 2, 4, "8 bf16");
+    b.load(Builder::global(half, first, 8, in), h, b.i(0), b.constant(bf16, 0));
+    std::vector<Ref> codes;
+    for (int i = 0; i < 8; ++i) codes.push_back(b.cast(e2m1, b.lane(b.mul(b.word(h, b.i(i / 2)), two), i % 2)));
+    b.store(Builder::global(four, first, 8, in), {b.pack(codes)});
+
+    const int x = b.array("x", f32, 1, 8, "8 f32"), code = b.array("code", e2m1, 4, 2, "8 e2m1");
+    for (const int i : {0, 4}) b.load(Builder::global(full, b.add(first, b.l(i)), 4), x, b.i(i));
+    const auto casts = [&](Element to, int from, int count) {
+        std::vector<Ref> all;
+        for (int i = from; i < from + count; ++i) all.push_back(b.cast(to, b.word(x, b.i(i))));
+        return b.pack(all);
+    };
+    for (const int i : {0, 1}) b.set(code, b.i(i), casts(e2m1, 4 * i, 4));
+    b.store(Builder::global(four, b.add(first, b.l(8)), 8), {b.word(code, b.i(0)), b.word(code, b.i(1))});
+    b.store(Builder::global(twelve, first, 8, in),
+            {casts(e5m6, 0, 2), casts(e5m6, 2, 2), casts(e5m6, 4, 2), casts(e5m6, 6, 2)});
+
+    const int w = b.array("w", e2m1, 8, 1, "8 e2m1"), t = b.array("t", e5m6, 2, 8, "16 e5m6");
+    b.load(Builder::global(four, b.add(first, b.l(16)), 8), w, b.i(0));
+    const auto lane = [&](Element to, int i) { return b.cast(to, b.lane(b.word(w, b.i(0)), i)); };
+    b.store(Builder::global(eight, first, 8), {b.pack({lane(e4m3, 0), lane(e4m3, 1), lane(e4m3, 2), lane(e4m3, 3)}),
+                                               b.pack({lane(e4m3, 4), lane(e4m3, 5), lane(e4m3, 6), lane(e4m3, 7)})});
+    b.store(Builder::global(wide, first, 2), {b.pack({lane(bf16, 2), lane(bf16, 3)})});
+    b.store(Builder::global(full, first, 1), {lane(f32, 7)});
+    b.load(Builder::global(twelve, b.add(first, b.l(16)), 16, in), t, b.i(0), b.constant(e5m6, 0x3c0));
+    b.store(Builder::global(full, b.add(first, b.l(1)), 1), {b.cast(f32, b.lane(b.word(t, b.i(5)), 1))});
+    return b.program;
+}
+
 ir::Program spelling_sample() {
     Builder b("spelling");
     const Ref n = b.parameter(b.scalar("float", i32));

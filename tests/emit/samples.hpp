@@ -12,6 +12,9 @@ ir::Program cast_sample();
 ir::Program transpose_sample();
 /// In-place f32 rows in a serial loop, with a sum over the warp.
 ir::Program normalize_sample();
+/// Everything that packed formats need: bf16 and f32 to e2m1, e2m1 to bf16, f32 and e4m3, f32 to and from e5m6, with
+/// accesses of several widths, predicates and fills.
+ir::Program packed_sample();
 /// Names that clash, every kind of literal, parentheses, comments.
 ir::Program spelling_sample();
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <source_location>
@@ -41,9 +42,9 @@ public:
     Ref thread() { return node(i32, ir::ThreadIndex{}); }
     Ref thread64() { return cast(i64, thread()); }
     Ref block() { return node(i64, ir::LinearBlock{}); }
-    Ref op(BinaryOp o, Ref a, Ref b) {
+    Ref op(BinaryOp o, Ref a, Ref b, Here at = Here::current()) {
         const bool compares = o >= BinaryOp::eq;
-        return node(compares ? boolean : a->type, ir::Binary{o, a, b}, std::max(a->lanes(), b->lanes()));
+        return node(compares ? boolean : a->type, ir::Binary{o, a, b}, std::max(a->lanes(), b->lanes()), at);
     }
     Ref add(Ref a, Ref b) { return op(BinaryOp::add, a, b); }
     Ref mul(Ref a, Ref b) { return op(BinaryOp::mul, a, b); }
@@ -51,6 +52,10 @@ public:
     Ref less(Ref a, Ref b) { return op(BinaryOp::lt, a, b); }
     Ref both(Ref a, Ref b) { return op(BinaryOp::bit_and, a, b); }
     Ref unary(ir::UnaryOp o, Ref a) { return node(a->type, ir::Unary{o, a}, a->lanes()); }
+    Ref fma(Ref a, Ref b, Ref c, Here at = Here::current()) {
+        return node(a->type, ir::Fma{a, b, c}, std::max({a->lanes(), b->lanes(), c->lanes()}), at);
+    }
+    Ref bitcast(Element to, Ref a) { return node(to, ir::Bitcast{a}, bits_of(a->type) * a->lanes() / bits_of(to)); }
     Ref abs(Ref a) { return unary(ir::UnaryOp::abs, a); }
     Ref cast(Element to, Ref a) { return node(to, ir::Cast{a}, a->lanes()); }
     Ref lane(Ref a, int i) { return node(a->type, ir::Lane{a, i}); }

@@ -98,6 +98,12 @@ TEST_CASE("casts keep the value where the target can") {
     CHECK(converted(i32, f32, 0xFFFFFFFD) == f(-3.0f));
     CHECK(converted(f32, i32, f(-2.9f)) == 0xFFFFFFFE);
     CHECK(converted(f32, u8, f(300.0f)) == 255);
+    for (const std::uint64_t nan : {0x7FC00000u, 0xFFC00000u, 0x7F800001u}) {  // 64-bit targets: 1 and zeros
+        CHECK(converted(f32, i32, nan) == 0);
+        CHECK(converted(f32, u8, nan) == 0);
+        CHECK(converted(f32, i64, nan) == std::uint64_t{1} << 63);
+        CHECK(converted(f32, u64, nan) == std::uint64_t{1} << 63);
+    }
     CHECK(converted(boolean, i64, 1) == 1);
     CHECK(converted(i64, boolean, 6) == 1);
     Build s;

@@ -1,8 +1,11 @@
 #include "tests/runtime/child.hpp"
 
+#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "runtime/nvrtc/find.hpp"
 
 namespace tessera::test {
 
@@ -18,6 +21,12 @@ bool has_mapped(const std::string& part) {
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);)
         if (line.find(part) != std::string::npos) return true;
+    return false;
+}
+
+bool has_nvrtc() {
+    if (runtime::nvrtc_search().path) return true;
+    WARN("no libnvrtc on this machine: a test case that needs one is left out");
     return false;
 }
 

@@ -11,6 +11,9 @@ bool passes_in_new_process(const std::string& tag, const std::string& settings =
 /// True if a mapped file of this process has `part` in its path.
 bool has_mapped(const std::string& part);
 
+/// True if this machine has libnvrtc; else a warning says that the test case is left out.
+bool has_nvrtc();
+
 /// A new empty folder, removed with everything in it at the end.
 class ScratchFolder {
 public:

@@ -34,16 +34,10 @@ CacheSettings cache_in(const std::string& folder) {
     return settings;
 }
 
-bool has_nvrtc() {
-    if (runtime::nvrtc_search().path) return true;
-    WARN("no libnvrtc on this machine: what needs one is left out");
-    return false;
-}
-
 }  // namespace
 
 TEST_CASE("a text compiles for both targets, once, and is found in memory and on disk afterwards") {
-    if (!has_nvrtc()) return;
+    if (!test::has_nvrtc()) return;
     const test::ScratchFolder folder;
     CounterSet first, second;
     Compiler compiler(cache_in(folder.path()));
@@ -78,7 +72,7 @@ TEST_CASE("a hit on disk needs no compiler in the process", "[.disk-hit]") {
 }
 
 TEST_CASE("a second process compiles nothing and does not open NVRTC") {
-    if (!has_nvrtc()) return;
+    if (!test::has_nvrtc()) return;
     const test::ScratchFolder folder;
     const std::string settings = "TESSERA_CACHE_DIR=" + folder.path();
     CHECK_FALSE(test::passes_in_new_process("[.disk-hit]", settings + " 2>/dev/null"));  // an empty cache is no hit
@@ -86,7 +80,7 @@ TEST_CASE("a second process compiles nothing and does not open NVRTC") {
 }
 
 TEST_CASE("a hand-built program is printed and compiles for both targets without a spill") {
-    if (!has_nvrtc()) return;
+    if (!test::has_nvrtc()) return;
     const test::ScratchFolder folder;
     CounterSet counters;
     Compiler compiler(cache_in(folder.path()));
@@ -99,7 +93,7 @@ TEST_CASE("a hand-built program is printed and compiles for both targets without
 }
 
 TEST_CASE("many threads that want a few kernels compile each once") {
-    if (!has_nvrtc()) return;
+    if (!test::has_nvrtc()) return;
     const test::ScratchFolder folder;
     Compiler compiler(cache_in(folder.path()));
     CounterSet counters;
@@ -117,7 +111,7 @@ TEST_CASE("many threads that want a few kernels compile each once") {
 }
 
 TEST_CASE("a text that does not compile is an error with all that helps") {
-    if (!has_nvrtc()) return;
+    if (!test::has_nvrtc()) return;
     const test::ScratchFolder folder;
     Compiler compiler(cache_in(folder.path()));
     CounterSet counters;
@@ -143,7 +137,7 @@ TEST_CASE("a text that does not compile is an error with all that helps") {
 }
 
 TEST_CASE("a compiler that does not know the target, or that the driver does not follow, is named") {
-    if (!has_nvrtc()) return;
+    if (!test::has_nvrtc()) return;
     const runtime::Nvrtc& nvrtc = runtime::Nvrtc::loaded();
     Target unknown;
     unknown.sm = 42;

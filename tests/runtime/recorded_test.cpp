@@ -86,6 +86,7 @@ TEST_CASE("in a second process the same kernels come from the disk", "[.both-fro
 }
 
 TEST_CASE("recorded kernels go through the cache like all others") {
+    if (!test::has_nvrtc()) return;
     const test::ScratchFolder folder;
     const std::string settings = "TESSERA_CACHE_DIR=" + folder.path();
     CHECK(test::passes_in_new_process("[.both-targets]", settings));

@@ -1,10 +1,12 @@
 #include <chrono>
+#include <compare>
 #include <filesystem>
 #include <fmt/format.h>
 #include <set>
 #include <sys/stat.h>
 
 #include "dsl/base/error.hpp"
+#include "kernels/quant/cast_input.hpp"
 #include "runtime/compiled.hpp"
 #include "runtime/counters.hpp"
 #include "runtime/nvrtc/find.hpp"
@@ -50,14 +52,24 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 
 /// Compiles the kernels that the host ran, for both architectures: shows the whole path where there is no GPU.
 int compile_for_gpus(const std::vector<PlannedTensor>& plan, const quant::BlockCastOptions& options) {
-    std::set<std::pair<Element, std::int64_t>> kernels;
+    struct Kernel {
+        Element element;
+        std::int64_t hidden;
+        bool aligned;
+        auto operator<=>(const Kernel&) const = default;
+    };
+    std::set<Kernel> kernels;
     for (const PlannedTensor& tensor : plan) {
         if (!tensor.quantized) continue;
-        kernels.emplace(tensor.stored.type == StoredType::BF16 ? Element::bf16 : Element::f32, tensor.stored.shape[1]);
+        const Element element = tensor.stored.type == StoredType::BF16 ? Element::bf16 : Element::f32;
+        const Shape extents{tensor.stored.shape[0], tensor.stored.shape[1]};
+        void* const begin = nullptr;  // as aligned as the memory of any Tensor
+        const TensorView rows = TensorView::of(Device::host(), begin, element, extents);
+        kernels.insert({element, extents[1], quant::rows_aligned(rows, rows)});
     }
     int compiled = 0;
-    for (const auto& [element, hidden] : kernels) {
-        const Program program = quant::per_block_cast_program(element, hidden, options);
+    for (const auto& [element, hidden, aligned] : kernels) {
+        const Program program = quant::per_block_cast_program(element, hidden, options, aligned);
         for (const Target& target : {Target::h200(), Target::b200()}) {
             compile_for(program, target);
             ++compiled;

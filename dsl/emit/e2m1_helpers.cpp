@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+
+#include "dsl/emit/helpers.hpp"
+
+// E2M1, eight codes a word, the first in the lowest four bits.
+//
+// To E2M1 without an instruction for it (before SM100): with e = ±max(2^⌊log2|y|⌋, 1), adding (2^m + 3) · e to y pushes
+// y's mantissa so far down that the addition itself rounds y to the code's step (1/2, 1 or 2), ties to even. What is
+// left in the low bits is n + 6 for n steps above the binade's start, and in the exponent the binade b; the code is
+// n + 2b, and one multiply-add brings it, with the sign, to the top four bits.
+
+namespace tessera::emit {
+
+namespace {
+
+constexpr const char* names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+
+std::string list(const char* type, int count) {
+    std::string out;
+    for (int i = 0; i < count; ++i) out += fmt::format("{}{} {}", i == 0 ? "" : ", ", type, names[i]);
+    return out;
+}
+
+Helper top_from_f32() {
+    return {"e2m1_top_from_f32",
+            R"(__device__ __forceinline__ unsigned e2m1_top_from_f32(float y) {
+    const float z = fmaxf(fminf(y, 6.0f), -6.0f);
+    float e;
+    asm("max.xorsign.abs.f32 %0, %1, %2;"
+        : "=f"(e)
+        : "f"(__uint_as_float(__float_as_uint(z) & 0xff800000u)), "f"(1.0f));
+    const unsigned r = __float_as_uint(__fmaf_rn(e, 4194307.0f, z));
+    return r * 0x10000040u + (r & 0x80000000u);
+}
+)",
+            {}};
+}
+
+/// From the last value to the first, each code enters a word from below.
+Helper from_f32(const char* name, int count) {
+    std::string text = fmt::format("__device__ __forceinline__ unsigned {}({}) {{\n", name, list("float", count));
+    text += fmt::format("    unsigned r = e2m1_top_from_f32({}) >> 28;\n", names[count - 1]);
+    for (int i = count - 2; i >= 0; --i)
+        text += fmt::format("    r = __funnelshift_l(e2m1_top_from_f32({}), r, 4);\n", names[i]);
+    return {name, text + "    return r;\n}\n", {"e2m1_top_from_f32"}};
+}
+
+/// The conversion of a pair, once for each byte.
+Helper from_f32_of_sm100(const char* name, int count) {
+    std::string text = fmt::format("__device__ __forceinline__ unsigned {}({}) {{\n    unsigned r;\n    asm(\"{{ ",
+                                   name, list("float", count));
+    std::string bytes, inputs;
+    for (int i = 0; i < std::max(1, count / 2); ++i) bytes += fmt::format("{}p{}", i == 0 ? "" : ", ", i);
+    text += fmt::format(".reg .b8 {}; \"\n", bytes);
+    for (int i = 0; i < std::max(1, count / 2); ++i)
+        text += fmt::format("        \"cvt.rn.satfinite.e2m1x2.f32 p{}, %{}, %{}; \"\n", i, 2 * i + 2, 2 * i + 1);
+    for (int i = 0; i < count; ++i) inputs += fmt::format("{}\"f\"({})", i == 0 ? "" : ", ", names[i]);
+    if (count == 1) inputs += ", \"f\"(0.0f)";
+    if (count == 4)
+        text +=
+            "        \".reg .b16 low, high; cvt.u16.u8 low, p0; cvt.u16.u8 high, p1; \"\n"
+            "        \"shl.b16 high, high, 8; or.b16 low, low, high; cvt.u32.u16 %0, low; }\"\n";
+    else
+        text += count == 8 ? fmt::format("        \"mov.b32 %0, {{{}}}; }}\"\n", bytes)
+                           : "        \"cvt.u32.u8 %0, p0; }\"\n";
+    return {name, text + fmt::format("        : \"=r\"(r)\n        : {});\n    return r;\n}}\n", inputs), {}, 100};
+}
+
+Helper top_from_bf16x2() {
+    return {"e2m1_top_from_bf16x2",
+            R"(__device__ __forceinline__ unsigned e2m1_top_from_bf16x2(unsigned y) {
+    const unsigned z = max_bf16x2(min_bf16x2(y, 0x40c040c0u), 0xc0c0c0c0u);
+    unsigned e, r;
+    asm("max.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(e) : "r"(z & 0xff80ff80u), "r"(0x3f803f80u));
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(e), "r"(0x42864286u), "r"(z));
+    return r * 4160u + (r & 0x80008000u);
+}
+)",
+            {"min_bf16x2", "max_bf16x2"}};
+}
+
+/// The codes stand in the top four bits of each half; in `a` and `b` in the high halves of bytes, even ones first.
+std::vector<Helper> from_bf16() {
+    return {{"e2m1x2_from_bf16",
+             R"(__device__ __forceinline__ unsigned e2m1x2_from_bf16(unsigned a) {
+    const unsigned r = e2m1_top_from_bf16x2(a);
+    return ((r >> 12) & 0x0fu) | ((r >> 24) & 0xf0u);
+}
+)",
+             {"e2m1_top_from_bf16x2"}},
+            {"e2m1x4_from_bf16",
+             R"(__device__ __forceinline__ unsigned e2m1x4_from_bf16(unsigned a, unsigned b) {
+    const unsigned r = __byte_perm(e2m1_top_from_bf16x2(a), e2m1_top_from_bf16x2(b), 0x7351);
+    return ((r >> 4) & 0x0f0fu) | ((r >> 16) & 0xf0f0u);
+}
+)",
+             {"e2m1_top_from_bf16x2"}},
+            {"e2m1x8_from_bf16",
+             R"(__device__ __forceinline__ unsigned e2m1x8_from_bf16(unsigned a, unsigned b, unsigned c, unsigned d) {
+    const unsigned r = __byte_perm(e2m1_top_from_bf16x2(a), e2m1_top_from_bf16x2(b), 0x7351);
+    const unsigned s = __byte_perm(e2m1_top_from_bf16x2(c), e2m1_top_from_bf16x2(d), 0x7351);
+    return ((__byte_perm(r, s, 0x5410) >> 4) & 0x0f0f0f0fu) | (__byte_perm(r, s, 0x7632) & 0xf0f0f0f0u);
+}
+)",
+             {"e2m1_top_from_bf16x2"}}};
+}
+
+Helper from_bf16_of_sm100(const char* name, const char* by_way_of, int words) {
+    std::string values;
+    for (int i = 0; i < words; ++i)
+        values += fmt::format("{0}__uint_as_float({1} << 16), __uint_as_float({1} & 0xffff0000u)",
+                              i == 0 ? "" : ",\n        ", names[i]);
+    return {name,
+            fmt::format("__device__ __forceinline__ unsigned {}({}) {{\n    return {}(\n        {});\n}}\n", name,
+                        list("unsigned", words), by_way_of, values),
+            {by_way_of},
+            100};
+}
+
+/// Two codes to two halves. Byte 1 and byte 3 get a code each, in the high four bits, byte 2 eight copies of the lower
+/// code's sign: one arithmetic shift then puts both signs and both magnitudes where the format has them, as subnormal
+/// numbers that one multiplication lifts.
+Helper to_halves(const char* name, int shift, const char* mask, const char* multiply, const char* factor) {
+    return {name,
+            fmt::format(R"(__device__ __forceinline__ unsigned {}(unsigned word, int pair) {{
+    const unsigned spread = permute_bytes(word << 4, word, 0x4800 + 0x1111 * pair);
+    return {}((unsigned)((int)spread >> {}) & {}, {});
+}}
+)",
+                        name, multiply, shift, mask, factor),
+            {"permute_bytes", multiply}};
+}
+
+Helper to_f32() {
+    return {"f32_from_e2m1",
+            R"(__device__ __forceinline__ float f32_from_e2m1(unsigned word, int lane) {
+    return __uint_as_float((unsigned)((int)(word << (28 - 4 * lane)) >> 6) & 0x81c00000u) * 0x1p126f;
+}
+)",
+            {}};
+}
+
+/// Four codes pick bytes of a table: 0, 1/2, 1, 3/2 and 2, 3, 4, 6.
+Helper to_e4m3() {
+    return {"e4m3x4_from_e2m1",
+            R"(__device__ __forceinline__ unsigned e4m3x4_from_e2m1(unsigned word, int half) {
+    const unsigned magnitudes = permute_bytes(0x3c383000u, 0x4c484440u, (word & 0x77777777u) >> (16 * half));
+    const unsigned signs = permute_bytes(word << 4, word, 0x5140 + 0x2222 * half);
+    return magnitudes | (signs & 0x80808080u);
+}
+)",
+            {"permute_bytes"}};
+}
+
+}  // namespace
+
+std::vector<Helper> e2m1_helpers() {
+    std::vector<Helper> all = {
+        {"permute_bytes",
+         R"(__device__ __forceinline__ unsigned permute_bytes(unsigned a, unsigned b, unsigned selector) {
+    unsigned r;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(selector));
+    return r;
+}
+)",
+         {}},
+        to_f32(),
+        to_halves("bf16x2_from_e2m1", 6, "0x81c081c0u", "mul_bf16x2", "0x7e807e80u"),
+        to_halves("f16x2_from_e2m1", 3, "0x8e008e00u", "mul_f16x2", "0x74007400u"),
+        to_e4m3(),
+        top_from_f32(),
+        top_from_bf16x2(),
+    };
+    constexpr struct {
+        int count;
+        const char* name;
+    } widths[] = {{1, "e2m1x1_from_f32"}, {2, "e2m1x2_from_f32"}, {4, "e2m1x4_from_f32"}, {8, "e2m1x8_from_f32"}};
+    for (const auto& [count, name] : widths) all.push_back(from_f32(name, count));
+    for (const auto& [count, name] : widths) all.push_back(from_f32_of_sm100(name, count));
+    for (Helper& helper : from_bf16()) all.push_back(std::move(helper));
+    all.push_back(from_bf16_of_sm100("e2m1x2_from_bf16", "e2m1x2_from_f32", 1));
+    all.push_back(from_bf16_of_sm100("e2m1x4_from_bf16", "e2m1x4_from_f32", 2));
+    all.push_back(from_bf16_of_sm100("e2m1x8_from_bf16", "e2m1x8_from_f32", 4));
+    return all;
+}
+
+}  // namespace tessera::emit
