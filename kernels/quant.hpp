@@ -58,20 +58,40 @@ struct Quantized {
 };
 
 /// Quantizes each row in groups of channels: one scale for `num_per_channels` values, the last group of a row may be
-/// narrower. amax = max |x| of the group, at least 1e-4; sf = amax / 448, or the next power of two; code = e4m3(x ·
-/// inv) with inv = 448 / amax or 1 / sf. NaN does not enter amax and becomes the NaN code; an infinity makes sf
-/// infinite (byte 255), its finite neighbours 0 and itself NaN. x: BF16 or FP32 (T, H), T ≥ 0, H ≥ 1, any row stride ≥
-/// 0, inner stride 1. Gives data E4M3 (T, H), dense, and sf for M = T, K = ⌈H / num_per_channels⌉. Errors: UsageError
-/// naming the argument, before anything is allocated or launched.
+/// narrower. With largest = 448 (e4m3), 6 (e2m1) or 65024 (e5m6): amax = max |x| of the group, at least 1e-4 (e2m1:
+/// 6 · 2⁻¹²⁶); sf = amax / largest, or the next power of two; code = nearest(x · inv) with inv = largest / amax or
+/// 1 / sf. x: BF16 or FP32 (T, H), T ≥ 0, H ≥ 1 and a multiple of the values that share bytes (e2m1 2, e5m6 8), any row
+/// stride ≥ 0, inner stride 1. Gives data (T, H), dense, and sf for M = T, K = ⌈H / num_per_channels⌉. Errors:
+/// UsageError naming the argument, before anything is allocated or launched.
+///
+/// Not finite: NaN does not enter amax and becomes the NaN code of e4m3, +6 in e2m1, −0 in e5m6. An infinity makes sf
+/// infinite (byte 255) and inv 0: its finite neighbours become zeros of their signs and itself what NaN becomes.
+/// Rounding: to nearest, ties to even, saturating, but for e5m6 codes of |x · inv| < 2⁻¹⁴: these are cut off, and the
+/// 17 low bits of the FP32 product may add a unit of 2⁻²⁰ (0.75, 1.5, 3.5 and 62.75 units give 0, 1, 3 and 62), as the
+/// kernels do that these codes are exchanged with.
 Quantized per_token_cast(const Stream& stream, const TensorView& x, const CastOptions& options = {});
 /// The same into given tensors: `data` dense; `sf` of exactly these extents, whose column stride may exceed Mp by
 /// multiples of 4. Column-major and packed scales need a base aligned to 16 bytes and memory for Mp rows.
 void per_token_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
                     const CastOptions& options = {});
 
-/// The same for input that is quantized already: x̂ = code · sf, the factors combined before they meet the code:
-/// y = code · (sf · inv). x: E4M3 or E2M1; its scales cover at least 16 columns, and one of block_columns and
-/// num_per_channels divides the other.
+/// Only the scales: nothing else is written.
+Tensor per_token_cast_with_sf_only(const Stream& stream, const TensorView& x, const CastOptions& options = {});
+void per_token_cast_with_sf_only(const Stream& stream, const TensorView& x, const TensorView& sf,
+                                 const CastOptions& options = {});
+
+/// Only the codes, with scales that are given: code = nearest(x · (1 / sf)), sf as it is. sf: FP32 (T, ⌈H /
+/// num_per_channels⌉), dense. Format: e4m3 or e2m1, that of `data` where it is given.
+Tensor per_token_cast_with_precomputed_sf(const Stream& stream, const TensorView& x, const TensorView& sf,
+                                          std::int64_t num_per_channels = 128, Element format = e4m3);
+void per_token_cast_with_precomputed_sf(const Stream& stream, const TensorView& x, const TensorView& sf,
+                                        const TensorView& data, std::int64_t num_per_channels = 128);
+
+/// per_token_cast of input that is quantized already: x̂ = code · sf, the factors combined before they meet the code:
+/// y = code · (sf · inv). x: E4M3 or E2M1, of any number of columns that one scale covers if it covers all, else at
+/// least 16, and one of block_columns and num_per_channels divides the other. Formats: e4m3 and e2m1, no whole rows.
+/// In a group of zeros inv is so large that sf · inv can overflow; its codes are those of NaN then. For e2m1 that takes
+/// a given scale of 4, and is harmless: +6 under a new scale of 2⁻¹²⁶. For e4m3 it takes 2¹⁰⁶.
 Quantized per_token_cast(const Stream& stream, const QuantizedView& x, const CastOptions& options = {});
 void per_token_cast(const Stream& stream, const QuantizedView& x, const TensorView& data, const TensorView& sf,
                     const CastOptions& options = {});
@@ -82,7 +102,9 @@ Quantized per_block_cast(const Stream& stream, const TensorView& x, const BlockC
 void per_block_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
                     const BlockCastOptions& options = {});
 
-/// Dequantizes: out = code · sf in FP32, rounded once more for BF16. out: BF16 or FP32 (T, H), dense.
+/// Dequantizes: out = code · sf in FP32, rounded once more for BF16. out: BF16 or FP32 (T, H), dense. x: any format and
+/// blocks of any extents ≥ 1. A packed scale is the FP32 number of its exponent bits: byte 0 reads as 0, byte 255 as +∞
+/// (so that a zero under it becomes NaN).
 Tensor cast_back(const Stream& stream, const QuantizedView& x, Element out = bf16);
 void cast_back(const Stream& stream, const QuantizedView& x, const TensorView& out);
 
@@ -91,6 +113,10 @@ void cast_back(const Stream& stream, const QuantizedView& x, const TensorView& o
 Program per_token_cast_program(Element in, std::int64_t hidden, const CastOptions& options = {}, bool aligned = true);
 Program per_token_cast_program(Element in, const QuantizedLayout& from, std::int64_t hidden,
                                const CastOptions& options = {}, bool aligned = true);
+Program per_token_cast_with_sf_only_program(Element in, std::int64_t hidden, const CastOptions& options = {},
+                                            bool aligned = true);
+Program per_token_cast_with_precomputed_sf_program(Element in, std::int64_t hidden, std::int64_t num_per_channels = 128,
+                                                   Element format = e4m3, bool aligned = true);
 Program cast_back_program(Element in, std::int64_t hidden, const QuantizedLayout& from = {}, Element out = bf16,
                           bool aligned = true);
 Program per_block_cast_program(Element in, std::int64_t hidden, const BlockCastOptions& options = {},

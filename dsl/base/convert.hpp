@@ -27,6 +27,12 @@ inline u32 bits(float x) { return std::bit_cast<u32>(x); }
 inline float real(u32 b) { return std::bit_cast<float>(b); }
 inline bool is_nan(u32 b) { return static_cast<std::int32_t>(b & 0x7FFFFFFF) > 0x7F800000; }
 
+/// yes ? a : b by masks: a conditional would let the compiler move float arithmetic into a branch.
+inline u32 pick(bool yes, u32 a, u32 b) {
+    const u32 mask = 0u - u32{yes};
+    return (a & mask) | (b & ~mask);
+}
+
 inline float from_bf16(u32 b) { return real(b << 16); }
 inline u32 to_bf16(float x) {
     const u32 b = bits(x);
@@ -47,36 +53,53 @@ u32 to_small(float x) {
     const u32 normal = ((magnitude + ((1u << (shift - 1)) - 1) + ((magnitude >> shift) & 1)) >> shift) -
                        (static_cast<u32>(127 - Bias) << Mantissa);
     const u32 subnormal = bits(real(magnitude) + real(magic)) - magic;
-    const u32 code =
-        static_cast<std::int32_t>(magnitude) < static_cast<std::int32_t>(least_normal) ? subnormal : normal;
-    constexpr int sign_shift = 31 - std::countr_zero(Nan + 1);
-    return is_nan(b) ? Nan : (code | ((b >> sign_shift) & (Nan + 1)));
+    const bool small = static_cast<std::int32_t>(magnitude) < static_cast<std::int32_t>(least_normal);
+    const u32 code = pick(small, subnormal, normal);
+    constexpr int sign_shift = Nan > 0xFF ? 16 : 24;
+    return pick(is_nan(b), Nan, code | ((b >> sign_shift) & (Nan + 1)));
 }
 
 inline u32 to_f16(float x) { return to_small<10, 15, 0x47800000, 0x7FFF>(x); }
 inline u32 to_e5m2(float x) { return to_small<2, 15, 0x47600000, 0x7F>(x); }
 inline u32 to_e4m3(float x) { return to_small<3, 7, 0x43E00000, 0x7F>(x); }
-inline u32 to_e2m1(float x) { return to_small<1, 1, 0x40C00000, 0x7>(x); }
+inline u32 to_e2m1(float x) {
+    const u32 b = bits(x);
+    const auto magnitude = static_cast<std::int32_t>(b & 0x7FFFFFFF);
+    // The middles of neighbouring magnitudes; one that rounds up to the even code counts itself.
+    constexpr std::int32_t above[4] = {0x3E800000, 0x3FA00000, 0x40200000, 0x40A00000};  // 0.25, 1.25, 2.5, 5
+    constexpr std::int32_t from[3] = {0x3F400000, 0x3FE00000, 0x40600000};               // 0.75, 1.75, 3.5
+    const int code = (magnitude > above[0]) + (magnitude >= from[0]) + (magnitude > above[1]) + (magnitude >= from[1]) +
+                     (magnitude > above[2]) + (magnitude >= from[2]) + (magnitude > above[3]);
+    return static_cast<u32>(code) | (is_nan(b) ? 0 : (b >> 28) & 0x8);
+}
 
 inline float from_f16(u32 b) {
     const u32 magnitude = b & 0x7FFF;
     const u32 finite = bits(real(magnitude << 13) * 0x1p112f);
     const u32 special = magnitude > 0x7C00 ? nan_f32 : 0x7F800000;
     const u32 sign = magnitude > 0x7C00 ? 0 : (b & 0x8000) << 16;
-    return real(sign | (magnitude < 0x7C00 ? finite : special));
+    return real(sign | pick(magnitude < 0x7C00, finite, special));
 }
 inline float from_e5m2(u32 b) { return from_f16(b << 8); }
 inline float from_e4m3(u32 b) {
     const u32 magnitude = b & 0x7F;
     const u32 finite = bits(real(magnitude << 20) * 0x1p120f) | ((b & 0x80) << 24);
-    return real(magnitude == 0x7F ? nan_f32 : finite);
+    return real(pick(magnitude == 0x7F, nan_f32, finite));
 }
 
 inline float from_e2m1(u32 b) {
     const u32 magnitude = b & 0x7;
     const u32 normal = (magnitude << 22) + (126u << 23);
-    const u32 subnormal = bits(real(magnitude << 22 | 127u << 23) - 1.0f);
+    const u32 subnormal = magnitude == 0 ? 0 : 126u << 23;
     return real((magnitude < 2 ? subnormal : normal) | (b & 0x8) << 28);
+}
+
+/// The same value as an e4m3 code.
+inline u32 e4m3_from_e2m1(u32 b) {
+    const u32 magnitude = b & 0x7;
+    const u32 normal = 0x30 + (magnitude << 2);
+    const u32 subnormal = magnitude == 0 ? 0 : 0x30;
+    return (magnitude < 2 ? subnormal : normal) | (b & 0x8) << 4;
 }
 
 /// Rounds toward zero; finite values past the range give the largest finite one.
@@ -88,10 +111,9 @@ inline u32 truncate_to_f16(float x) {
     const float small = real(static_cast<u32>(magnitude < least_normal ? magnitude : least_normal));
     const std::int32_t normal = (finite >> 13) - (112 << 10);
     const auto subnormal = static_cast<std::int32_t>(small * 0x1p24f);
-    std::int32_t code = magnitude < least_normal ? subnormal : normal;
-    code = magnitude < infinity ? code : 0x7C00;
-    const u32 with_sign = static_cast<u32>(code) | ((b >> 16) & 0x8000);
-    return magnitude > infinity ? 0x7FFF : with_sign;
+    const u32 code = pick(magnitude < least_normal, static_cast<u32>(subnormal), static_cast<u32>(normal));
+    const u32 with_sign = pick(magnitude < infinity, code, 0x7C00) | ((b >> 16) & 0x8000);
+    return pick(magnitude > infinity, 0x7FFF, with_sign);
 }
 
 /// The quirk of the format's inventors, kept bit for bit: truncated to f16, then carried up by the low 17 bits of the

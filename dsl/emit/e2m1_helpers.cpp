@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "dsl/emit/helpers.hpp"
+#include "dsl/emit/writer.hpp"
 
 // E2M1, eight codes a word, the first in the lowest four bits.
 //
@@ -21,6 +22,10 @@ std::string list(const char* type, int count) {
     return out;
 }
 
+std::string head(const char* name, const char* type, int count) {
+    return wrapped(fmt::format("__device__ __forceinline__ unsigned {}({}) {{", name, list(type, count)), 0);
+}
+
 Helper top_from_f32() {
     return {"e2m1_top_from_f32",
             R"(__device__ __forceinline__ unsigned e2m1_top_from_f32(float y) {
@@ -38,7 +43,7 @@ Helper top_from_f32() {
 
 /// From the last value to the first, each code enters a word from below.
 Helper from_f32(const char* name, int count) {
-    std::string text = fmt::format("__device__ __forceinline__ unsigned {}({}) {{\n", name, list("float", count));
+    std::string text = head(name, "float", count) + "\n";
     text += fmt::format("    unsigned r = e2m1_top_from_f32({}) >> 28;\n", names[count - 1]);
     for (int i = count - 2; i >= 0; --i)
         text += fmt::format("    r = __funnelshift_l(e2m1_top_from_f32({}), r, 4);\n", names[i]);
@@ -47,8 +52,7 @@ Helper from_f32(const char* name, int count) {
 
 /// The conversion of a pair, once for each byte.
 Helper from_f32_of_sm100(const char* name, int count) {
-    std::string text = fmt::format("__device__ __forceinline__ unsigned {}({}) {{\n    unsigned r;\n    asm(\"{{ ",
-                                   name, list("float", count));
+    std::string text = head(name, "float", count) + "\n    unsigned r;\n    asm(\"{ ";
     std::string bytes, inputs;
     for (int i = 0; i < std::max(1, count / 2); ++i) bytes += fmt::format("{}p{}", i == 0 ? "" : ", ", i);
     text += fmt::format(".reg .b8 {}; \"\n", bytes);

@@ -84,6 +84,7 @@ std::string store_text(const MemoryHelper& h) {
     const int n = h.words();
     std::string code =
         fmt::format("st.{}.{} [%0], {};", is_shared(h.access) ? "shared" : "global", ptx_type(h), ptx_operands(1, n));
+    if (h.access == AccessKind::add) code = fmt::format("red.global.add.u{} [%0], %1;", 8 * h.bytes);
     std::string inputs = address_operand(h) + ", " + each_word(n, fmt::format("\"{}\"(", word.constraint), ")");
     std::string parameters = "void* p, " + each_word(n, std::string(word.spelling) + " ", "");
     if (h.predicated) {
@@ -106,7 +107,7 @@ WordType word_type_of(const char* spelling) {
 const char* spelling_of(WordType type) { return word_types[static_cast<int>(type)].spelling; }
 
 std::string name_of(const MemoryHelper& h) {
-    constexpr const char* stems[] = {"load", "load_mutable", "load_shared", "store", "store_shared"};
+    constexpr const char* stems[] = {"load", "load_mutable", "load_shared", "store", "store_shared", "atomic_add"};
     return fmt::format("{}_{}{}", stems[static_cast<int>(h.access)], h.bytes, h.predicated ? "_if" : "");
 }
 
@@ -114,7 +115,7 @@ std::string text_of(const MemoryHelper& h) { return is_load(h.access) ? load_tex
 
 std::vector<std::string> all_memory_helper_names() {
     std::vector<std::string> names;
-    for (int access = 0; access < 5; ++access)
+    for (int access = 0; access < 6; ++access)
         for (int bytes = 1; bytes <= 32; bytes *= 2)
             for (const bool predicated : {false, true})
                 names.push_back(name_of({static_cast<AccessKind>(access), predicated, bytes, WordType::u32}));

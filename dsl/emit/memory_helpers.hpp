@@ -13,6 +13,7 @@ enum class AccessKind : std::uint8_t {
     load_shared,
     store,  // global
     store_shared,
+    add,  // global, atomic
 };
 
 enum class WordType : std::uint8_t { u32, i32, f32, u64, i64, f64 };

@@ -29,6 +29,7 @@ private:
     void print(const ir::Barrier&);
     void print(const ir::LoadVector& load);
     void print(const ir::StoreVector& store);
+    void print(const ir::AtomicAdd& add);
     template <class Recorded>
     void print(const Recorded&);
 

@@ -28,6 +28,7 @@ Ref constant(Element type, double value, const Place& place);
 Ref constant(Element type, std::int64_t value, const Place& place);
 Ref unary(ir::UnaryOp op, Ref value, const Place& place);
 Ref binary(ir::BinaryOp op, Ref a, Ref b, const Place& place);
+Ref fma(Ref a, Ref b, Ref c, const Place& place);
 Ref select(Ref condition, Ref a, Ref b, const Place& place);
 Ref cast(Element to, Ref value, const Place& place);
 Ref bitcast(Element to, Ref value, const Place& place);
@@ -54,6 +55,7 @@ struct ViewSpec {
 using PerThread = Shape;
 Ref load(const ViewSpec& view, Ref fill, const PerThread& per_thread, const Place& place);
 void store(const ViewSpec& view, Ref value, const Place& place);
+void atomic_add(const ViewSpec& view, Ref value, const Place& place);
 
 /// One axis of a tensor parameter as the writer gave it.
 struct AxisSpec {

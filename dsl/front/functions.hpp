@@ -19,6 +19,28 @@ Value<f32, R> rsqrt(const Value<f32, R>& v, std::source_location at = std::sourc
     return Value<f32, R>(detail::unary(ir::UnaryOp::rsqrt, v.node(), at));
 }
 
+/// e^v for f32: the device's own expf, at most 1 ulp off; correctly rounded on the host.
+template <int R>
+Value<f32, R> exp(const Value<f32, R>& v, std::source_location at = std::source_location::current()) {
+    return Value<f32, R>(detail::unary(ir::UnaryOp::exp, v.node(), at));
+}
+
+/// a · b + c, rounded once.
+template <int R>
+Value<f32, R> fma(const Value<f32, R>& a, std::type_identity_t<detail::Rhs<f32, R>> b,
+                  std::type_identity_t<detail::Rhs<f32, R>> c,
+                  std::source_location at = std::source_location::current()) {
+    return Value<f32, R>(detail::fma(a.node(), b.node, c.node, at));
+}
+
+/// a / b with the bits of `/` but without its branch, for b, |a| and |a / b| in [2⁻¹⁰⁰, 2¹⁰⁰], b > 0, and for a = ±0;
+/// outside of that undefined, and an error on the checking host.
+template <int R>
+Value<f32, R> divide_bounded(const Value<f32, R>& a, std::type_identity_t<detail::Rhs<f32, R>> b,
+                             std::source_location at = std::source_location::current()) {
+    return Value<f32, R>(detail::binary(ir::BinaryOp::div_bounded, a.node(), b.node, at));
+}
+
 /// max(min(v, hi), lo): NaN becomes hi.
 template <Element T, int R>
 Value<T, R> clamp(const Value<T, R>& v, std::type_identity_t<detail::Lhs<T, R>> lo,

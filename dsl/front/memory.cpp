@@ -16,6 +16,18 @@ const char* memory_name(const ir::Program& p, const ViewSpec& v) {
     return v.space == ir::Space::global ? p.tensors[i].name.c_str() : p.shared[i].name.c_str();
 }
 
+void require_indices(Recorder& r, const ViewSpec& spec, int axis, const Place& place) {
+    if (spec.space == ir::Space::shared)
+        throw UsageError(place, fmt::format("a tile of indices along axis {} of the shared tile {}: only tensors are "
+                                            "gathered from; load the tile and select",
+                                            axis, memory_name(r.program(), spec)));
+    if (spec.offset[axis]->shape[0] != spec.extent[axis])
+        throw UsageError(
+            place, fmt::format("{} indices for a window of extent {} along axis {} of {}: there is one "
+                               "index for each position",
+                               spec.offset[axis]->shape[0], spec.extent[axis], axis, memory_name(r.program(), spec)));
+}
+
 /// The view's node form; checks extents and, where both are numbers, that the piece begins inside.
 ir::View view_of(Recorder& r, const ViewSpec& spec, const Place& place, Shape& tile) {
     ir::View view{spec.space, spec.memory, {}};
@@ -24,6 +36,7 @@ ir::View view_of(Recorder& r, const ViewSpec& spec, const Place& place, Shape& t
         if (spec.extent[i] < 1)
             throw UsageError(place, fmt::format("a piece of {} with extent {} along axis {}: extents are at least 1",
                                                 memory_name(r.program(), spec), spec.extent[i], i));
+        if (!spec.offset[i]->scalar()) require_indices(r, spec, i, place);
         if (spec.space == ir::Space::shared) {
             const Shape& shape = r.program().shared[static_cast<std::size_t>(spec.memory)].shape;
             const auto* offset = spec.offset[i]->as<ir::Constant>();
@@ -75,6 +88,25 @@ void store(const ViewSpec& spec, Ref value, const Place& place) {
         throw UsageError(place, fmt::format("store of a tile {} to a piece {} of {}: the extents must be equal",
                                             text_of(value->shape), text_of(tile), memory_name(r.program(), spec)));
     r.append(place, ir::Store{std::move(view), value});
+}
+
+void atomic_add(const ViewSpec& spec, Ref value, const Place& place) {
+    Recorder& r = Recorder::active(place);
+    r.require_open(value, place);
+    Shape tile;
+    ir::View view = view_of(r, spec, place, tile);
+    if (spec.space == ir::Space::shared)
+        throw UsageError(place, fmt::format("atomic_add to the shared tile {}: atomics are for tensors; inside a block "
+                                            "sum with reduce_sum",
+                                            memory_name(r.program(), spec)));
+    if (r.program().tensors[static_cast<std::size_t>(spec.memory)].role != ir::Role::inout)
+        throw UsageError(place, fmt::format("atomic_add to {}, which is no inout tensor; declare it with k.inout: what "
+                                            "it holds is added to",
+                                            memory_name(r.program(), spec)));
+    if (!(tile == value->shape))
+        throw UsageError(place, fmt::format("atomic_add of a tile {} to a piece {} of {}: the extents must be equal",
+                                            text_of(value->shape), text_of(tile), memory_name(r.program(), spec)));
+    r.append(place, ir::Accumulate{std::move(view), value});
 }
 
 int tensor(const char* name, Element type, ir::Role role, const AxisSpec* axes, int rank, int align,

@@ -14,6 +14,17 @@ struct Extent {
     Extent(const Index& n) : node(n.node()) {}
 };
 
+/// Where a window starts along an axis; or, along an axis of a tensor, a tile of indices, one for each position of the
+/// window: a load gathers and a store scatters. Indices outside the tensor are masked, negative ones too.
+struct Offset {
+    detail::Ref node;
+    Offset(std::integral auto n, std::source_location at = std::source_location::current())
+        : node(detail::number<i64>(n, Place(at))) {}
+    Offset(const Index& n) : node(n.node()) {}
+    Offset(const Value<i32, 1>& indices) : node(indices.node()) {}
+    Offset(const Value<i64, 1>& indices) : node(indices.node()) {}
+};
+
 /// A piece of a tensor or shared tile; R is its rank without the picked axes.
 template <Element T, int R>
 class Piece {
@@ -47,7 +58,7 @@ public:
     }
     /// The tile of these extents whose first element is at these offsets.
     template <int N, int M>
-    Piece<T, R> window(const std::int64_t (&extents)[N], const Extent (&at)[M]) const {
+    Piece<T, R> window(const std::int64_t (&extents)[N], const Offset (&at)[M]) const {
         static_assert(N == R && M == R, "tessera: window needs one extent and one offset for each axis");
         Ref offsets[R];
         for (int i = 0; i < R; ++i) offsets[i] = at[i].node;
@@ -89,6 +100,12 @@ public:
         requires(R > 1)
     {
         return Global<T, R - 1>(this->pick(i));
+    }
+    /// One element; loaded, it is a number that all threads of the block have.
+    Piece<T, 0> operator[](const Extent& i) const
+        requires(R == 1)
+    {
+        return Piece<T, 0>(this->pick(i));
     }
 };
 
@@ -144,6 +161,17 @@ void store(const Piece<T, R>&, const Value<U, S>&) {
         "tessera: store's value has another element type than the memory; cast it: store(piece, cast<bf16>(v))");
     static_assert(T != U || R == S,
                   "tessera: store's value has another rank than the piece; use split, merge, squeeze or unsqueeze");
+}
+
+/// piece += value, element by element; no addition of another block is lost. What lies outside the tensor is not
+/// touched. Whole numbers of 32 or 64 bits only: their sum does not depend on the order in which blocks come.
+template <Element T, int R>
+void atomic_add(const Piece<T, R>& piece, const Value<T, R>& value,
+                std::source_location at = std::source_location::current()) {
+    static_assert(is_integer(T) && bits_of(T) >= 32,
+                  "tessera: atomic_add is for integers of 32 or 64 bits; a sum of floats would depend on the order in "
+                  "which blocks come: store partial sums and add them in a second kernel");
+    detail::atomic_add(piece.spec(), value.node(), at);
 }
 
 /// State across iterations: get() reads it now, = writes it.

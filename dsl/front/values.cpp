@@ -88,6 +88,14 @@ Ref binary(ir::BinaryOp op, Ref a, Ref b, const Place& place) {
     return elementwise(comparison ? boolean : a->type, shape, place, node);
 }
 
+Ref fma(Ref a, Ref b, Ref c, const Place& place) {
+    for (Ref v : {a, b, c}) using_value(v, place);
+    const ir::Node product{0, a->type, meet(a, b, place), place, ir::Constant{0}};
+    const Shape shape = meet(&product, c, place);
+    return elementwise(a->type, shape, place,
+                       ir::Fma{spread(a, shape, place), spread(b, shape, place), spread(c, shape, place)});
+}
+
 Ref select(Ref condition, Ref a, Ref b, const Place& place) {
     for (Ref v : {condition, a, b}) using_value(v, place);
     Shape shape = meet(a, b, place);

@@ -105,6 +105,14 @@ private:
         emit_access(s, op.access, predicated, draft);
     }
 
+    void statement(const ir::Statement& s, const ir::AtomicAdd& op) {
+        Draft draft{Kind::store, false, nullptr, 0, {}, {}};
+        const bool predicated = add_address(op.access, draft);
+        add_coordinates(op.access, draft);
+        draft.ins.push_back(numbering_.per_thread(values_.scalar(op.value)));
+        emit_access(s, op.access, predicated, draft, true);
+    }
+
     template <class Recorded>
     void statement(const ir::Statement& s, const Recorded&) {
         throw InternalError(fmt::format("the host executor was given a program that is not lowered ({}:{})",
@@ -127,12 +135,15 @@ private:
         for (ir::Ref c : access.coordinates) draft.ins.push_back(numbering_.per_thread(values_.integer(c)));
     }
 
-    void emit_access(const ir::Statement& s, const ir::Access& access, bool predicated, Draft& draft) {
+    void emit_access(const ir::Statement& s, const ir::Access& access, bool predicated, Draft& draft,
+                     bool add = false) {
         const bool store = draft.kind == Kind::store;
         const auto memory = static_cast<std::size_t>(access.memory);
         const bool global = access.space == ir::Space::global;
         const Element type = global ? program_.tensors.at(memory).type : program_.shared.at(memory).type;
-        const AccessFunction move = store ? store_function(type, access.lanes) : load_function(type, access.lanes);
+        const AccessFunction move = add     ? add_function(type)
+                                    : store ? store_function(type, access.lanes)
+                                            : load_function(type, access.lanes);
         if (move == nullptr)
             throw InternalError(fmt::format("the host executor cannot move {} elements of {} at once ({}:{})",
                                             access.lanes, name_of(type), s.place.file, s.place.line));

@@ -72,6 +72,8 @@ auto cast_one(typename Values<From>::Code code) {
         return static_cast<ToCode>(Values<From>::decode(code) != 0);
     } else if constexpr (from_small && To == Element::f32) {
         return convert::bits(Values<From>::decode(code));
+    } else if constexpr (From == Element::e2m1 && To == Element::e4m3) {
+        return convert::e4m3_from_e2m1(code);
     } else if constexpr (fits_bf16(From) && To == Element::bf16) {
         return convert::bits(Values<From>::decode(code)) >> 16;
     } else if constexpr (from_small && is_float(To) && To != Element::f64) {

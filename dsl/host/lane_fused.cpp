@@ -19,16 +19,19 @@ void fma_loop(void* out, const void* const* in, std::size_t n) {
         to[i] = F32::encode(std::fma(F32::decode(a[i]), F32::decode(b[i]), F32::decode(c[i])));
 }
 
-bool in_range(float x) { return (x >= 0x1p-100f) & (x <= 0x1p100f); }
+// Without branches, so that the loop vectorises.
+using Flag = std::uint32_t;
+Flag in_range(float x) { return Flag{x >= 0x1p-100f} & Flag{x <= 0x1p100f}; }
 
 void unbounded_loop(void* out, const void* const* in, std::size_t n) {
     const auto* a = static_cast<const float*>(in[0]);
     const auto* b = static_cast<const float*>(in[1]);
-    auto* __restrict to = static_cast<std::uint32_t*>(out);
+    auto* __restrict to = static_cast<Flag*>(out);
     for (std::size_t i = 0; i < n; ++i) {
         const float x = std::fabs(a[i]), y = b[i];
-        const bool allowed = in_range(y) & ((x == 0) | (in_range(x) & in_range(x / y)));
-        to[i] = !allowed & (x == x) & (y == y);
+        const Flag allowed = in_range(y) & (Flag{x == 0} | (in_range(x) & in_range(x / y)));
+        const Flag numbers = Flag{x == x} & Flag{y == y};
+        to[i] = numbers & ~allowed;
     }
 }
 

@@ -1,6 +1,7 @@
 #include "dsl/host/vector_access.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <type_traits>
 
@@ -77,8 +78,22 @@ AccessFunction for_type(bool is_store, Element type, int lanes) {
     }
 }
 
+template <class Memory>
+void add(const VectorAccess& a) {
+    const auto* values = static_cast<const Memory*>(a.lanes[0]);
+    for (std::size_t t = 0; t < a.threads; ++t) {
+        if (a.predicate != nullptr && a.predicate[t] == 0) continue;
+        auto* at = reinterpret_cast<Memory*>(a.base + a.offset[t] * static_cast<std::int64_t>(sizeof(Memory)));
+        std::atomic_ref<Memory>(*at).fetch_add(values[t], std::memory_order_relaxed);
+    }
+}
+
 }  // namespace
 
+AccessFunction add_function(Element type) {
+    if (!is_integer(type) || bits_of(type) < 32) return nullptr;
+    return bits_of(type) == 64 ? &add<std::uint64_t> : &add<std::uint32_t>;
+}
 AccessFunction load_function(Element type, int lanes) { return for_type(false, type, lanes); }
 AccessFunction store_function(Element type, int lanes) { return for_type(true, type, lanes); }
 

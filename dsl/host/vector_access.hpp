@@ -25,6 +25,9 @@ using AccessFunction = void (*)(const VectorAccess&);
 AccessFunction load_function(Element type, int lanes);
 AccessFunction store_function(Element type, int lanes);
 
+/// base[offset] += the lane, atomically against other workers; null but for integers of 32 or 64 bits.
+AccessFunction add_function(Element type);
+
 /// The same for the types whose elements share bytes; null for others.
 AccessFunction packed_load_function(Element type, int lanes);
 AccessFunction packed_store_function(Element type, int lanes);

@@ -45,6 +45,8 @@ void collect_reads(const Statement& statement, NodeSet& met, Effects& e) {
         if (const auto* read = bind->value->as<VariableRead>()) e.variables.push_back(read->variable);
     }
     if (const auto* load = statement.as<LoadVector>()) e.memories.push_back({load->access.space, load->access.memory});
+    if (const auto* sum = statement.as<Accumulate>()) e.memories.push_back({sum->view.space, sum->view.memory});
+    if (const auto* sum = statement.as<AtomicAdd>()) e.memories.push_back({sum->access.space, sum->access.memory});
     for_each_ref(statement, [&](Ref root) { for_each_node(root, met, [&](Ref node) { read_by_node(*node, e); }); });
     if (const auto* loop = statement.as<For>()) collect_reads(loop->body, met, e);
 }
@@ -61,6 +63,8 @@ struct WriteCollector {
     }
     void operator()(const Store& store) const { e.memories.push_back({store.view.space, store.view.memory}); }
     void operator()(const StoreVector& store) const { e.memories.push_back({store.access.space, store.access.memory}); }
+    void operator()(const Accumulate& sum) const { e.memories.push_back({sum.view.space, sum.view.memory}); }
+    void operator()(const AtomicAdd& sum) const { e.memories.push_back({sum.access.space, sum.access.memory}); }
     void operator()(const Assign& assign) const { e.variables.push_back(assign.variable); }
     void operator()(const Declare& declare) const { e.arrays.push_back(declare.array); }
     void operator()(const Set& set) const { e.arrays.push_back(set.array); }

@@ -22,7 +22,8 @@ struct Node;
 using Ref = const Node*;
 
 /// A rectangular piece of a tensor or shared tile. Each axis of the memory has an offset (i64, rank 0) and an extent;
-/// a `picked` axis (extent 1) does not appear in the tile.
+/// a `picked` axis (extent 1) does not appear in the tile. Along an axis of a tensor the offset may be a tile of indices
+/// (i32 or i64, rank 1, the axis' extent): element i lies at index i, wherever that is; what is outside is masked.
 struct ViewAxis {
     Ref offset;
     std::int64_t extent;

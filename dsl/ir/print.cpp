@@ -44,6 +44,9 @@ struct Line {
         return (name ? *name : "null") + " = " + text.definition(s.value);
     }
     std::string operator()(const Store& s) { return "store " + text(s.value) + " to " + text.view(s.view); }
+    std::string operator()(const Accumulate& s) {
+        return "atomic add " + text(s.value) + " to " + text.view(s.view);
+    }
     std::string operator()(const Assign& s) { return names.variable(s.variable) + " = " + text(s.value); }
     std::string operator()(const Comment& s) { return "// " + s.text; }
     std::string operator()(const Declare& s) { return "declare " + names.array(s.array); }
@@ -59,6 +62,7 @@ struct Line {
         for (std::size_t i = 0; i < s.words.size(); ++i) line += (i ? ", " : "") + text(s.words[i]);
         return line + ") to " + access(s.access);
     }
+    std::string operator()(const AtomicAdd& s) { return "atomic add " + text(s.value) + " to " + access(s.access); }
     std::string operator()(const Barrier&) { return "barrier"; }
 
     std::string access(const Access& a) {
@@ -155,6 +159,9 @@ private:
         if (const auto* let = s.as<Let>(); let && let->value) return word_text(let->value->type, let->value->lanes());
         if (const auto* load = s.as<LoadVector>()) return memory_type(load->access);
         if (const auto* store = s.as<StoreVector>()) return memory_type(store->access);
+        if (const auto* sum = s.as<AtomicAdd>()) return memory_type(sum->access);
+        if (const auto* sum = s.as<Accumulate>(); sum && sum->value)
+            return print_type(sum->value->type, sum->value->shape);
         if (const auto* store = s.as<Store>(); store && store->value)
             return print_type(store->value->type, store->value->shape);
         return {};

@@ -44,6 +44,10 @@ struct Store {
     View view;
     Ref value;
 };
+struct Accumulate {  // view += value, element by element and atomically; whole numbers of 32 or 64 bits, global memory
+    View view;
+    Ref value;
+};
 struct Assign {  // variable = value, all parts
     int variable;
     Ref value;
@@ -76,9 +80,14 @@ struct StoreVector {  // the words' elements, in order, make the `lanes` element
     Access access;
     std::vector<Ref> words;
 };
+struct AtomicAdd {  // memory += value; the access has one lane
+    Access access;
+    Ref value;
+};
 struct Barrier {};  // every thread of the block
 
-using StatementOp = std::variant<For, Bind, Store, Assign, Comment, Declare, Let, Set, LoadVector, StoreVector, Barrier>;
+using StatementOp = std::variant<For, Bind, Store, Accumulate, Assign, Comment, Declare, Let, Set, LoadVector, StoreVector,
+                                 AtomicAdd, Barrier>;
 
 struct Statement {
     Place place;

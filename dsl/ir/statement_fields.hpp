@@ -24,6 +24,7 @@ void fields_of(MaybeConst<For> auto& s, auto&& f) {
 }
 void fields_of(MaybeConst<Bind> auto& s, auto&& f) { f("value", s.value); }
 void fields_of(MaybeConst<Store> auto& s, auto&& f) { f("view", s.view), f("value", s.value); }
+void fields_of(MaybeConst<Accumulate> auto& s, auto&& f) { f("view", s.view), f("value", s.value); }
 void fields_of(MaybeConst<Assign> auto& s, auto&& f) { f("variable", s.variable), f("value", s.value); }
 void fields_of(MaybeConst<Comment> auto& s, auto&& f) { f("text", s.text); }
 void fields_of(MaybeConst<Declare> auto& s, auto&& f) { f("array", s.array); }
@@ -33,6 +34,7 @@ void fields_of(MaybeConst<LoadVector> auto& s, auto&& f) {
     f("access", s.access), f("array", s.array), f("index", s.index), f("fill", s.fill);
 }
 void fields_of(MaybeConst<StoreVector> auto& s, auto&& f) { f("access", s.access), f("words", s.words); }
+void fields_of(MaybeConst<AtomicAdd> auto& s, auto&& f) { f("access", s.access), f("value", s.value); }
 void fields_of(MaybeConst<Barrier> auto&, auto&&) {}
 
 }  // namespace tessera::ir

@@ -211,6 +211,7 @@ bool Facts::non_negative(Ref node) const {
                     if (const auto* q = fact->as<ir::Parameter>(); q && q->index == p->index) return true;
         return false;
     }
+    if (const auto* s = node->as<ir::Select>()) return non_negative(s->a) && non_negative(s->b);
     const auto* b = node->as<ir::Binary>();
     if (!b || !non_negative(b->a) || !non_negative(b->b)) return false;
     return b->op == BinaryOp::add || b->op == BinaryOp::mul || b->op == BinaryOp::div || b->op == BinaryOp::mod ||

@@ -9,8 +9,8 @@
 
 // Tiles that reach each other without crossing lanes form a group and share one layout, seen through splits, merges and
 // permutations. A group takes its layout from the first of: a load with a distribution given by the writer; a
-// reduction's result (its operand's layout without the axis); its largest load; the tiles it is broadcast into; its own
-// extents.
+// reduction's result (its operand's layout without the axis); a tile that it holds indices of; its largest load; the
+// tiles it is broadcast into; its own extents.
 
 namespace tessera::lower {
 
@@ -26,6 +26,9 @@ struct Group {
     Ref load = nullptr;     // the largest
     Ref reduced = nullptr;  // the first reduction's result
     Ref spread = nullptr;   // a broadcast, in another group, of a member
+    Ref index = nullptr;    // a member whose elements say where `indexed`, of another group, lies along an axis
+    Ref indexed = nullptr;
+    int indexed_axis = 0;
     enum { untouched, under_way, done } state = untouched;
     int run() const { return std::max(vector, pack); }
 };
@@ -93,11 +96,14 @@ private:
         groups_.resize(parent_.size());
         for (Ref n : order_) describe(n);
         ir::for_each_statement(program_.body, [&](const ir::Statement& s) {
+            if (const auto* st = s.as<ir::Store>()) note_indices(st->view, st->value);
+            if (const auto* a = s.as<ir::Accumulate>()) note_indices(a->view, a->value);
             if (const auto* st = s.as<ir::Store>(); st && !st->value->scalar()) {
                 Group& g = group_of(st->value);
                 g.leaves = true;
                 touch(g, st->view);
             }
+            if (const auto* a = s.as<ir::Accumulate>(); a && !a->value->scalar()) group_of(a->value).leaves = true;
             if (const auto* a = s.as<ir::Assign>(); a && !a->value->scalar()) group_of(a->value).leaves = true;
         });
     }
@@ -108,6 +114,7 @@ private:
         g.members.push_back(n);
         if (const auto* load = n->as<ir::Load>()) {
             touch(g, load->view);
+            note_indices(load->view, n);
             if (load->per_thread.rank() > 0 && !g.given) g.given = n;
             if (!g.load || n->shape.count() > g.load->shape.count()) g.load = n;
         }
@@ -116,6 +123,18 @@ private:
             group_of(r->value).leaves = true;
         }
         if (const auto* b = n->as<ir::Broadcast>(); b && !b->value->scalar()) group_of(b->value).spread = n;
+    }
+
+    void note_indices(const ir::View& view, Ref data) {
+        int axis = 0;
+        for (const ir::ViewAxis& a : view.axes) {
+            if (a.picked) continue;
+            if (!a.offset->scalar()) {
+                Group& g = group_of(a.offset);
+                if (&g != &group_of(data) && !g.indexed) g.index = a.offset, g.indexed = data, g.indexed_axis = axis;
+            }
+            ++axis;
+        }
     }
 
     void touch(Group& g, const ir::View& view) const {
@@ -138,6 +157,9 @@ private:
         } else if (g.reduced && settled(g.reduced->as<ir::Reduce>()->value)) {
             anchor = g.reduced;
             set(anchor, project(plan_.layout(anchor->as<ir::Reduce>()->value), anchor->as<ir::Reduce>()->axis));
+        } else if (g.indexed && settled(g.indexed)) {
+            anchor = g.index;
+            set(anchor, Layout{{plan_.layout(g.indexed).axes[static_cast<std::size_t>(g.indexed_axis)]}});
         } else if (g.load && g.leaves) {
             anchor = g.load;
             set(anchor, loaded_layout(g));
@@ -338,6 +360,9 @@ int longest_vector(const ir::Program& program, const ir::View& view, const Targe
         return static_cast<int>(vector);
     }
     const ir::TensorParam& tensor = program.tensors[memory];
+    const auto gathered = [&](int t) {
+        return !view.axes[static_cast<std::size_t>(axes[static_cast<std::size_t>(t)])].offset->scalar();
+    };
     std::int64_t vector = elements_in(tensor.type, std::min(target.vector_bytes(), tensor.align));
     for (std::size_t t = 0; t < axes.size(); ++t) {
         const ir::Axis& a = tensor.axes[static_cast<std::size_t>(axes[t])];
@@ -345,7 +370,7 @@ int longest_vector(const ir::Program& program, const ir::View& view, const Targe
         const bool plain = a.inner == 1 && constant_value(a.stride, stride) && stride == 1;
         if (plain || (a.inner > 1 && a.inner_stride == 1)) axis = static_cast<int>(t);
     }
-    if (axis < 0) return 1;
+    if (axis < 0 || gathered(axis)) return 1;
     for (std::size_t i = 0; i < tensor.axes.size(); ++i) {
         const ir::Axis& a = tensor.axes[i];
         if (static_cast<int>(i) == axes[static_cast<std::size_t>(axis)]) {

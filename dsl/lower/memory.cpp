@@ -57,6 +57,23 @@ Ref TileCode::stride_of(const ir::View& view, std::size_t axis) {
     return e_.i32(stride);
 }
 
+/// Indices as the threads need them that hold the data: laid out like its axis.
+RegisterTile TileCode::index_tile(Ref index, const Iteration& it, std::size_t tile_axis) {
+    Layout need{{AxisModes{}}};
+    for (int d : it.root[tile_axis])
+        need.axes[0].push_back(
+            {it.digits[static_cast<std::size_t>(d)].extent, it.digits[static_cast<std::size_t>(d)].stride});
+    need = canonical(std::move(need));
+    const RegisterTile* tile = tile_of(nullptr, index);
+    RegisterTile own;
+    if (!tile) {
+        own = declare(plan_.layout(index), index->type, -1, 1, "index");
+        set_tile(index, own);
+        tile = &own;
+    }
+    return tile->layout == need ? *tile : converted(*tile, index->shape, need);
+}
+
 /// Names the coordinates of this thread's first element, and its offset, ahead of the loops.
 TileCode::Address TileCode::address(const ir::View& view, const Iteration& it, const std::string& name) {
     static const char* const axis_names[][3] = {{"at", "", ""}, {"row", "col", ""}, {"plane", "row", "col"}};
@@ -66,6 +83,12 @@ TileCode::Address TileCode::address(const ir::View& view, const Iteration& it, c
     std::size_t tile_axis = 0;
     bool additive = true;
     for (std::size_t i = 0; i < rank; ++i) {
+        if (global) additive = additive && in_.tensors[static_cast<std::size_t>(view.memory)].axes[i].inner == 1;
+        if (!view.axes[i].offset->scalar()) {
+            result.indices.emplace(i, index_tile(view.axes[i].offset, it, tile_axis++));
+            result.base.push_back(e_.i64(0));
+            continue;
+        }
         const Ref offset = scalar(view.axes[i].offset);
         Ref c = global ? offset : e_.narrow(offset);
         if (!view.axes[i].picked) c = e_.add(c, it.thread_part(it.root[tile_axis++]));
@@ -74,7 +97,6 @@ TileCode::Address TileCode::address(const ir::View& view, const Iteration& it, c
         if (!constant_value(c, constant) && !c->as<ir::Local>())
             c = name_value(rank <= 3 ? axis_names[rank - 1][i] : "i" + std::to_string(i), c);
         result.base.push_back(c);
-        if (global) additive = additive && in_.tensors[static_cast<std::size_t>(view.memory)].axes[i].inner == 1;
     }
     if (!additive) return result;
     Ref at = global ? e_.i64(0) : e_.i32(0);
@@ -108,7 +130,7 @@ Ref TileCode::only_once(const Iteration& it) {
     return predicate;
 }
 
-ir::Access TileCode::access(const ir::View& view, const Iteration& it, const Address& address, int axis, int lanes,
+ir::Access TileCode::access(const ir::View& view, Iteration& it, const Address& address, int axis, int lanes,
                             bool once) {
     const bool global = view.space == ir::Space::global;
     const auto memory = static_cast<std::size_t>(view.memory);
@@ -117,9 +139,12 @@ ir::Access TileCode::access(const ir::View& view, const Iteration& it, const Add
     std::size_t tile_axis = 0;
     for (std::size_t i = 0; i < view.axes.size(); ++i) {
         const bool picked = view.axes[i].picked;
+        const auto indices = address.indices.find(i);
+        const bool gathered = indices != address.indices.end();
         Ref local = e_.i32(0);
         if (!picked) {
-            local = it.slot_part(it.root[tile_axis]);
+            local = gathered ? e_.widen(read_lane(it, indices->second, {it.root[tile_axis]}))
+                             : it.slot_part(it.root[tile_axis]);
             if (static_cast<int>(tile_axis) == axis) access.axis = static_cast<int>(i);
             ++tile_axis;
         }
@@ -136,10 +161,11 @@ ir::Access TileCode::access(const ir::View& view, const Iteration& it, const Add
                 offset = e_.add(offset, e_.mul(e_.mod(coordinate, a.inner), a.inner_stride));
             }
         }
-        if (global && !facts_.inside(view.axes[i].offset, view.axes[i].extent, in_.tensors[memory].axes[i].extent))
+        if (global &&
+            (gathered || !facts_.inside(view.axes[i].offset, view.axes[i].extent, in_.tensors[memory].axes[i].extent)))
             access.predicate =
                 e_.both(access.predicate, e_.less(coordinate, scalar(in_.tensors[memory].axes[i].extent)));
-        if (global && !facts_.non_negative(view.axes[i].offset))
+        if (global && (gathered || !facts_.non_negative(view.axes[i].offset)))
             access.predicate = e_.both(access.predicate, e_.binary(ir::BinaryOp::ge, coordinate, e_.i64(0)));
     }
     if (!global) {
@@ -234,6 +260,17 @@ void TileCode::store_piece(const ir::View& view, Ref value) {
                 emit(ir::StoreVector{a, std::move(words)});
             }
         });
+    });
+}
+
+/// One element at a time; of threads that hold copies one adds.
+void TileCode::add_piece(const ir::View& view, Ref value) {
+    Iteration it(value->scalar() ? Layout{} : plan_.layout(value), e_, in_.threads);
+    prepare(it, {value});
+    const Address base = address(view, it, memory_name(view));
+    in_loops(it, [&] {
+        it.each_constant(
+            {}, [&] { emit(ir::AtomicAdd{access(view, it, base, -1, 1, true), element(it, value, it.root)}); });
     });
 }
 

@@ -317,6 +317,7 @@ void TileCode::lower_statement(const ir::Statement& s) {
         if (st->view.space == ir::Space::shared) emit(ir::Barrier{});
         return store_piece(st->view, st->value);
     }
+    if (const auto* a = s.as<ir::Accumulate>()) return add_piece(a->view, a->value);
     if (const auto* a = s.as<ir::Assign>()) {
         const RegisterTile& state = variables_[static_cast<std::size_t>(a->variable)];
         for (const Plan::Conversion& c : plan_.conversions)

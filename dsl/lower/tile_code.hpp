@@ -70,13 +70,15 @@ private:
     void load_tile(Ref node);
     void load_piece(const ir::View& view, Ref fill, const RegisterTile& tile);
     void store_piece(const ir::View& view, Ref value);
+    void add_piece(const ir::View& view, Ref value);
     struct Address {
-        std::vector<Ref> base;  // per memory axis: block and thread part of the coordinate
-        Ref at = nullptr;       // offset of that
+        std::vector<Ref> base;                        // per memory axis: block and thread part of the coordinate
+        Ref at = nullptr;                             // offset of that
+        std::map<std::size_t, RegisterTile> indices;  // by memory axis, where a tile of indices gives the coordinates
     };
     Address address(const ir::View& view, const Iteration& it, const std::string& name);
-    ir::Access access(const ir::View& view, const Iteration& it, const Address& address, int axis, int lanes,
-                      bool once);
+    RegisterTile index_tile(Ref index, const Iteration& it, std::size_t tile_axis);
+    ir::Access access(const ir::View& view, Iteration& it, const Address& address, int axis, int lanes, bool once);
     Ref stride_of(const ir::View& view, std::size_t axis);
     Ref only_once(const Iteration& it);
     Element memory_type(const ir::View& view) const;

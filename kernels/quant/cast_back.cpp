@@ -15,13 +15,15 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, bool aligned)
     return record("cast_back", [=](Kernel& k) {
         const CastTensors<In, Out> t(k, hidden, aligned);
         const ScaleInput sf(k, from.scale_layout, t.tokens, hidden, from.block_rows, from.block_columns);
-        const ScaledTile tile = ScaledTile::choose(hidden, from.block_rows, from.block_columns, 4096);
+        const ScaledTile tile =
+            ScaledTile::choose(hidden, from.block_rows, from.block_columns, 4096, packed_elements_of(In));
         k.threads(128);
         const auto [m, n] = k.grid(ceil_div(t.tokens, tile.rows), ceil_div(hidden, tile.cols));
 
-        const auto q = load(t.x.block({tile.rows, tile.cols}, {m, n})).split(axis<1>, sf.shared_columns(tile));
+        const auto q = cast<f32>(load(t.x.block({tile.rows, tile.cols}, {m, n})));
         const auto scale = sf.load(tile, m, n).unsqueeze(axis<2>);
-        store(t.y.block({tile.rows, tile.cols}, {m, n}), cast<Out>(cast<f32>(q) * scale).merge(axis<1>));
+        store(t.y.block({tile.rows, tile.cols}, {m, n}),
+              cast<Out>((q.split(axis<1>, sf.shared_columns(tile)) * scale).merge(axis<1>)));
     });
 }
 

@@ -45,33 +45,43 @@ void check_whole_bytes(const char* function, Element format, std::int64_t hidden
 }
 
 bool rows_aligned(const TensorView& x, const TensorView& data) {
-    const auto address = [](const TensorView& t) { return reinterpret_cast<std::uintptr_t>(t.data); };
-    const std::int64_t per_vector = 128 / bits_of(x.element);
-    return address(x) % 16 == 0 && address(data) % 16 == 0 && (x.extents[0] == 1 || x.strides[0] % per_vector == 0);
+    const auto fits = [](const TensorView& t) {
+        return reinterpret_cast<std::uintptr_t>(t.data) % static_cast<unsigned>(vector_align(t.element)) == 0;
+    };
+    return fits(x) && fits(data) && (x.extents[0] == 1 || x.strides[0] % vector_elements(x.element) == 0);
 }
 
-void launch_cast(const CompiledKernel& kernel, const Stream& stream, const TensorView& x, const TensorView& data,
-                 const TensorView& sf, const ScaleShape& shape) {
-    // One row has no stride of its own; the kernel still checks its facts about it.
+namespace {
+
+/// One row has no stride of its own; the kernel still checks its facts about it.
+TensorView with_row_stride(const TensorView& x) {
     TensorView rows = x;
-    if (x.extents[0] == 1) rows.strides[0] = align_up(x.extents[1], 8);
+    if (x.extents[0] == 1) rows.strides[0] = align_up(x.extents[1], 32);
     rows.strides[1] = 1;
-    const TensorView scales = scales_for_kernel(sf, shape);
-    if (shape.layout == ScaleLayout::packed_ue8m0) {
-        const std::int64_t pitch = sf.extents[1] == 1 ? shape.padded() : sf.strides[1];
-        kernel.launch(stream, {rows, data, scales}, {Scalar("sf_pitch", pitch)});
-    } else {
-        kernel.launch(stream, {rows, data, scales});
-    }
+    return rows;
+}
+
+std::int64_t scale_pitch(const TensorView& sf, const ScaleShape& shape) {
+    return sf.extents[1] == 1 ? shape.padded() : sf.strides[1];
+}
+
+}  // namespace
+
+void launch_cast(const CompiledKernel& kernel, const Stream& stream, const TensorView& x, const TensorView* data,
+                 const TensorView& sf, const ScaleShape& shape) {
+    TensorView tensors[3] = {with_row_stride(x)};
+    std::size_t count = 1;
+    if (data) tensors[count++] = *data;
+    tensors[count++] = scales_for_kernel(sf, shape);
+    const Scalar pitch("sf_pitch", scale_pitch(sf, shape));
+    const std::size_t scalars = shape.layout == ScaleLayout::packed_ue8m0 ? 1 : 0;
+    kernel.launch(stream, std::span<const TensorView>(tensors, count), std::span<const Scalar>(&pitch, scalars));
 }
 
 void launch_scaled(const CompiledKernel& kernel, const Stream& stream, const QuantizedView& x, const TensorView& out,
                    const TensorView* sf, const ScaleShape* shape) {
-    TensorView rows = x.data;
-    if (rows.extents[0] == 1) rows.strides[0] = align_up(rows.extents[1], 32);
-    rows.strides[1] = 1;
     const ScaleArgument from = scale_argument(x);
-    TensorView tensors[4] = {rows, out, from.view};
+    TensorView tensors[4] = {with_row_stride(x.data), out, from.view};
     Scalar scalars[2] = {Scalar("x_sf_pitch", from.pitch), Scalar("sf_pitch", std::int64_t{0})};
     std::size_t given = 0, count = 3;
     Scalar* const first = from.packed ? scalars : scalars + 1;
@@ -79,7 +89,7 @@ void launch_scaled(const CompiledKernel& kernel, const Stream& stream, const Qua
     if (sf) {
         tensors[count++] = scales_for_kernel(*sf, *shape);
         if (shape->layout == ScaleLayout::packed_ue8m0) {
-            scalars[1] = Scalar("sf_pitch", sf->extents[1] == 1 ? shape->padded() : sf->strides[1]);
+            scalars[1] = Scalar("sf_pitch", scale_pitch(*sf, *shape));
             ++given;
         }
     }

@@ -18,31 +18,37 @@ void check_whole_bytes(const char* function, Element format, std::int64_t hidden
 /// Bytes that an element, or the word that packed ones are moved in, is aligned to.
 constexpr int least_align(Element e) { return e == Element::e5m6 ? 4 : (bits_of(e) + 7) / 8; }
 
-/// Whether rows of x and data begin at multiples of 16 bytes of x, so that vectors can be used.
+/// Vectors are 16 bytes; e5m6 goes in groups of 8 values, three words each.
+constexpr int vector_align(Element e) { return e == Element::e5m6 ? 4 : 16; }
+constexpr int vector_elements(Element e) { return e == Element::e5m6 ? 8 : 128 / bits_of(e); }
+
+/// Whether rows of x and the base of data begin where vectors of their elements may, so that these can be used.
 bool rows_aligned(const TensorView& x, const TensorView& data);
 
-/// Starts a cast on checked arguments.
-void launch_cast(const CompiledKernel& kernel, const Stream& stream, const TensorView& x, const TensorView& data,
+/// Starts a cast on checked arguments. data: null if nothing but scales is written.
+void launch_cast(const CompiledKernel& kernel, const Stream& stream, const TensorView& x, const TensorView* data,
                  const TensorView& sf, const ScaleShape& shape);
 
-/// Starts a kernel on checked quantized input: tensors x and outputs, then x_sf, then sf if there is one.
+/// Starts a kernel whose input comes with scales, on checked arguments: tensors x and out, x_sf, then sf if there is
+/// one.
 void launch_scaled(const CompiledKernel& kernel, const Stream& stream, const QuantizedView& x, const TensorView& out,
                    const TensorView* sf = nullptr, const ScaleShape* shape = nullptr);
 
 /// Scales are powers of two.
 constexpr bool rounds(ScaleLayout layout, bool round_sf) { return round_sf || layout == ScaleLayout::packed_ue8m0; }
 
-/// The parameters "x" and "y" of a cast kernel, aligned or not.
+/// The parameters "x" and, if codes or values are written, "y" of a cast kernel, aligned or not.
 template <Element In, Element Out>
 struct CastTensors {
     Dim tokens;
     Global<In, 2> x;
     Global<Out, 2> y;
-    CastTensors(Kernel& k, std::int64_t hidden, bool aligned)
+    CastTensors(Kernel& k, std::int64_t hidden, bool aligned, bool writes = true)
         : tokens(k.dim("tokens")), x(detail::ViewSpec{}), y(detail::ViewSpec{}) {
-        const Dim pitch = k.dim("x_pitch", multiple_of(aligned ? 128 / bits_of(In) : packed_elements_of(In)));
-        x = k.input<In>("x", {tokens, hidden}, {.align = aligned ? 16 : least_align(In), .strides = {pitch, 1}});
-        y = k.output<Out>("y", {tokens, hidden}, {.align = aligned ? 16 : least_align(Out)});
+        const Dim pitch = k.dim("x_pitch", multiple_of(aligned ? vector_elements(In) : packed_elements_of(In)));
+        const auto align = [=](Element e) { return aligned ? vector_align(e) : least_align(e); };
+        x = k.input<In>("x", {tokens, hidden}, {.align = align(In), .strides = {pitch, 1}});
+        if (writes) y = k.output<Out>("y", {tokens, hidden}, {.align = align(Out)});
     }
 };
 

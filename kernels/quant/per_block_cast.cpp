@@ -75,7 +75,7 @@ void per_block_cast(const Stream& stream, const TensorView& x, const TensorView&
                        options.scale_layout, rounds(options.scale_layout, options.round_sf), aligned});
     const CompiledKernel& kernel = Engine::of(stream).kernel(
         stream, id, [&] { return per_block_cast_program(x.element, x.extents[1], options, aligned); });
-    launch_cast(kernel, stream, x, data, sf, shape);
+    launch_cast(kernel, stream, x, &data, sf, shape);
 }
 
 Quantized per_block_cast(const Stream& stream, const TensorView& x, const BlockCastOptions& options) {

@@ -47,9 +47,10 @@ Tile tile_of_rows(std::int64_t hidden, std::int64_t vector) {
 constexpr std::int64_t longest_row_in_registers = 8192;
 
 template <Element In, Element Out>
-Program groups_program(std::int64_t hidden, std::int64_t group, ScaleLayout layout, bool round, bool aligned) {
+Program groups_program(std::int64_t hidden, std::int64_t group, ScaleLayout layout, bool round, bool aligned,
+                       bool codes) {
     return record("per_token_cast", [=](Kernel& k) {
-        const CastTensors<In, Out> t(k, hidden, aligned);
+        const CastTensors<In, Out> t(k, hidden, aligned, codes);
         const ScaleOutput sf(k, layout, t.tokens, ceil_div(hidden, group));
         const auto [rows, cols, threads] = tile_of_groups(hidden, group, layout);
         const std::int64_t groups = cols / group;
@@ -61,14 +62,15 @@ Program groups_program(std::int64_t hidden, std::int64_t group, ScaleLayout layo
         const auto amax = cast<f32>(reduce_max(abs(v), axis<2>)).squeeze(axis<2>);
         const auto scales = scales_of(amax, limits_of(Out), round);
         sf.store(scales, {rows, groups}, m, n);
-        store(t.y.block({rows, cols}, {m, n}), encode<Out>(v, scales.inv.unsqueeze(axis<2>), round).merge(axis<1>));
+        if (codes)
+            store(t.y.block({rows, cols}, {m, n}), encode<Out>(v, scales.inv.unsqueeze(axis<2>), round).merge(axis<1>));
     });
 }
 
 template <Element In, Element Out>
-Program rows_program(std::int64_t hidden, ScaleLayout layout, bool round, bool aligned) {
+Program rows_program(std::int64_t hidden, ScaleLayout layout, bool round, bool aligned, bool codes) {
     return record("per_token_cast_rows", [=](Kernel& k) {
-        const CastTensors<In, Out> t(k, hidden, aligned);
+        const CastTensors<In, Out> t(k, hidden, aligned, codes);
         const ScaleOutput sf(k, layout, t.tokens, 1);
         const std::int64_t vector = std::max<std::int64_t>(
             aligned ? std::gcd<std::int64_t>(hidden, 128 / bits_of(In)) : 1, packed_elements_of(Out));
@@ -82,15 +84,15 @@ Program rows_program(std::int64_t hidden, ScaleLayout layout, bool round, bool a
         const auto amax = cast<f32>(reduce_max(abs(v), axis<1>));
         const auto scales = scales_of(amax, limits_of(Out), round);
         sf.store(spread(scales, {rows, groups}), {rows, groups}, m, 0);
-        store(t.y.block({rows, cols}, {m, 0}), encode<Out>(v, scales.inv, round));
+        if (codes) store(t.y.block({rows, cols}, {m, 0}), encode<Out>(v, scales.inv, round));
     });
 }
 
 /// One row a block in steps, read twice: the second time from cache.
 template <Element In, Element Out>
-Program long_rows_program(std::int64_t hidden, ScaleLayout layout, bool round, bool aligned) {
+Program long_rows_program(std::int64_t hidden, ScaleLayout layout, bool round, bool aligned, bool codes) {
     return record("per_token_cast_long_rows", [=](Kernel& k) {
-        const CastTensors<In, Out> t(k, hidden, aligned);
+        const CastTensors<In, Out> t(k, hidden, aligned, codes);
         const ScaleOutput sf(k, layout, t.tokens, 1);
         constexpr int threads = 256;
         constexpr std::int64_t cols = threads * elements_per_thread;
@@ -105,6 +107,7 @@ Program long_rows_program(std::int64_t hidden, ScaleLayout layout, bool round, b
         });
         const auto scales = scales_of(largest.get(), limits_of(Out), round);
         sf.store(spread(scales, {1, groups}), {1, groups}, m, 0);
+        if (!codes) return;
         k.serial(ceil_div(hidden, cols), [&](Index step) {
             const auto v = load(t.x.block({1, cols}, {m, step}));
             store(t.y.block({1, cols}, {m, step}), encode<Out>(v, scales.inv, round));
@@ -113,12 +116,13 @@ Program long_rows_program(std::int64_t hidden, ScaleLayout layout, bool round, b
 }
 
 template <Element In, Element Out>
-Program recorded(std::int64_t hidden, const CastOptions& o, bool aligned) {
+Program recorded(std::int64_t hidden, const CastOptions& o, bool aligned, bool codes) {
     const bool round = rounds(o.scale_layout, o.round_sf);
     if (o.num_per_channels != hidden || hidden == 16 || hidden == 32 || hidden == 64 || hidden == 128)
-        return groups_program<In, Out>(hidden, o.num_per_channels, o.scale_layout, round, aligned);
-    return hidden <= longest_row_in_registers ? rows_program<In, Out>(hidden, o.scale_layout, round, aligned)
-                                              : long_rows_program<In, Out>(hidden, o.scale_layout, round, aligned);
+        return groups_program<In, Out>(hidden, o.num_per_channels, o.scale_layout, round, aligned, codes);
+    return hidden <= longest_row_in_registers
+               ? rows_program<In, Out>(hidden, o.scale_layout, round, aligned, codes)
+               : long_rows_program<In, Out>(hidden, o.scale_layout, round, aligned, codes);
 }
 
 void check_options(std::int64_t hidden, const CastOptions& o) {
@@ -132,43 +136,74 @@ void check_options(std::int64_t hidden, const CastOptions& o) {
     check_whole_bytes("per_token_cast", o.format, hidden);
 }
 
-}  // namespace
+ScaleShape scale_shape(const TensorView& x, const CastOptions& o) {
+    return {o.scale_layout, x.extents[0], ceil_div(x.extents[1], o.num_per_channels)};
+}
 
-Program per_token_cast_program(Element in, std::int64_t hidden, const CastOptions& options, bool aligned) {
+Program recorded_for(Element in, std::int64_t hidden, const CastOptions& options, bool aligned, bool codes) {
     check_options(hidden, options);
     if (in != bf16 && in != f32)
         throw UsageError(fmt::format("per_token_cast: the input is {}; this cast takes bf16 or f32", name_of(in)));
     return with_element<bf16, f32>(in, [&]<Element In>() {
         return with_element<e4m3, e2m1, e5m6>(
-            options.format, [&]<Element Out>() { return recorded<In, Out>(hidden, options, aligned); });
+            options.format, [&]<Element Out>() { return recorded<In, Out>(hidden, options, aligned, codes); });
     });
+}
+
+/// Starts the kernel on checked arguments. data: null if only the scales are asked for.
+void start(const Stream& stream, const TensorView& x, const TensorView* data, const TensorView& sf,
+           const CastOptions& options) {
+    check_scales("per_token_cast", sf, scale_shape(x, options));
+    if (x.extents[0] == 0) return;
+    const std::int64_t hidden = x.extents[1];
+    const bool aligned = rows_aligned(x, data ? *data : x), codes = data != nullptr;
+    const KernelId id("per_token_cast",
+                      {x.element, options.format, hidden, options.num_per_channels, options.scale_layout,
+                       rounds(options.scale_layout, options.round_sf), aligned, codes});
+    const CompiledKernel& kernel =
+        Engine::of(stream).kernel(stream, id, [&] { return recorded_for(x.element, hidden, options, aligned, codes); });
+    launch_cast(kernel, stream, x, data, sf, scale_shape(x, options));
+}
+
+}  // namespace
+
+Program per_token_cast_program(Element in, std::int64_t hidden, const CastOptions& options, bool aligned) {
+    return recorded_for(in, hidden, options, aligned, true);
+}
+
+Program per_token_cast_with_sf_only_program(Element in, std::int64_t hidden, const CastOptions& options, bool aligned) {
+    return recorded_for(in, hidden, options, aligned, false);
 }
 
 void per_token_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
                     const CastOptions& options) {
     check_input("per_token_cast", stream, x);
-    const std::int64_t tokens = x.extents[0], hidden = x.extents[1];
-    check_options(hidden, options);
-    const ScaleShape shape{options.scale_layout, tokens, ceil_div(hidden, options.num_per_channels)};
+    check_options(x.extents[1], options);
     check_codes("per_token_cast", data, options.format, x);
-    check_scales("per_token_cast", sf, shape);
-    if (tokens == 0) return;
-    const bool aligned = rows_aligned(x, data);
-    const KernelId id("per_token_cast",
-                      {x.element, options.format, hidden, options.num_per_channels, options.scale_layout,
-                       rounds(options.scale_layout, options.round_sf), aligned});
-    const CompiledKernel& kernel = Engine::of(stream).kernel(
-        stream, id, [&] { return per_token_cast_program(x.element, hidden, options, aligned); });
-    launch_cast(kernel, stream, x, data, sf, shape);
+    start(stream, x, &data, sf, options);
 }
 
 Quantized per_token_cast(const Stream& stream, const TensorView& x, const CastOptions& options) {
     check_input("per_token_cast", stream, x);
     check_options(x.extents[1], options);
-    const ScaleShape shape{options.scale_layout, x.extents[0], ceil_div(x.extents[1], options.num_per_channels)};
-    Quantized result{Tensor::empty(stream, options.format, x.extents), empty_scales(stream, shape)};
+    Quantized result{Tensor::empty(stream, options.format, x.extents), empty_scales(stream, scale_shape(x, options))};
     per_token_cast(stream, x, result.data, result.sf, options);
     return result;
+}
+
+void per_token_cast_with_sf_only(const Stream& stream, const TensorView& x, const TensorView& sf,
+                                 const CastOptions& options) {
+    check_input("per_token_cast_with_sf_only", stream, x);
+    check_options(x.extents[1], options);
+    start(stream, x, nullptr, sf, options);
+}
+
+Tensor per_token_cast_with_sf_only(const Stream& stream, const TensorView& x, const CastOptions& options) {
+    check_input("per_token_cast_with_sf_only", stream, x);
+    check_options(x.extents[1], options);
+    Tensor sf = empty_scales(stream, scale_shape(x, options));
+    per_token_cast_with_sf_only(stream, x, sf, options);
+    return sf;
 }
 
 }  // namespace tessera::quant

@@ -27,7 +27,7 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOpt
         const std::int64_t group = o.num_per_channels;
         const ScaleOutput sf(k, o.scale_layout, t.tokens, ceil_div(hidden, group));
         const bool round = rounds(o.scale_layout, o.round_sf);
-        ScaledTile tile = ScaledTile::choose(hidden, from.block_rows, from.block_columns, 4096);
+        ScaledTile tile = ScaledTile::choose(hidden, from.block_rows, from.block_columns, 4096, packed_elements_of(In));
         if (o.scale_layout == ScaleLayout::packed_ue8m0)
             tile = {std::max<std::int64_t>(1, std::min(tile.rows, 4096 / (4 * group))), std::max(tile.cols, 4 * group)};
         const std::int64_t shared = x_sf.shared_columns(tile);
@@ -37,9 +37,9 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOpt
         const auto [m, n] = k.grid(ceil_div(sf.rows(), tile.rows),
                                    std::max(ceil_div(hidden, tile.cols), ceil_div(sf.groups(), tile.cols / group)));
 
-        const auto q = load(t.x.block({tile.rows, tile.cols}, {m, n})).split(axis<1>, large).split(axis<2>, small);
-        const auto v = cast<bf16>(q);                                           // exact; [rows, outer, ratio, small]
-        auto xs = x_sf.load(tile, m, n).unsqueeze(axis<2>).unsqueeze(axis<3>);  // [rows or 1, outer · …, 1, 1]
+        const auto q = cast<bf16>(load(t.x.block({tile.rows, tile.cols}, {m, n})));  // exact
+        const auto v = q.split(axis<1>, large).split(axis<2>, small);                // [rows, outer, ratio, small]
+        auto xs = x_sf.load(tile, m, n).unsqueeze(axis<2>).unsqueeze(axis<3>);       // [rows or 1, outer · …, 1, 1]
         if (shared == small && p.ratio > 1)
             xs = xs.squeeze(axis<3>).squeeze(axis<2>).split(axis<1>, p.ratio).unsqueeze(axis<3>);
         const auto largest = cast<f32>(reduce_max(abs(v), axis<3>)) * xs;  // [rows, outer, ratio, 1]

@@ -20,11 +20,14 @@ std::int64_t reach(std::int64_t block, std::int64_t extent) { return block >= ex
 }  // namespace
 
 ScaledTile ScaledTile::choose(std::int64_t hidden, std::int64_t block_rows, std::int64_t block_columns,
-                              std::int64_t elements) {
+                              std::int64_t elements, std::int64_t pack) {
     const std::int64_t wide = elements / 4;
     const std::int64_t bn = reach(block_columns, hidden);
     std::int64_t cols = std::max<std::int64_t>(std::gcd(hidden, wide), 128);
-    if (!is_power_of_two(bn)) cols = bn * std::max<std::int64_t>(1, wide / bn);
+    if (!is_power_of_two(bn)) {
+        const std::int64_t whole = std::lcm(bn, pack);
+        cols = whole * std::max<std::int64_t>(1, wide / whole);
+    }
     std::int64_t rows = std::max<std::int64_t>(
         1, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(elements / cols))));
     if (block_rows > 1) rows = std::min(rows, block_rows & -block_rows);

@@ -11,9 +11,10 @@ namespace tessera::quant {
 /// How data with block scales is cut into tiles of rows × cols, so that a tile's scales are a rectangle.
 struct ScaledTile {
     std::int64_t rows, cols;
-    /// About `elements` values: whole blocks or whole parts of blocks along both axes.
+    /// About `elements` values: whole blocks or whole parts of blocks along both axes, and a multiple of `pack`
+    /// columns.
     static ScaledTile choose(std::int64_t hidden, std::int64_t block_rows, std::int64_t block_columns,
-                             std::int64_t elements);
+                             std::int64_t elements, std::int64_t pack);
 };
 
 /// The tensor parameter "x_sf".

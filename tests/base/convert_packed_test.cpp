@@ -22,6 +22,18 @@ uint64_t e2m1_by_thresholds(double x) {
     return static_cast<uint64_t>(code) | (std::signbit(x) ? 8 : 0);
 }
 
+/// The nearest value, by trying all; of two the one with the even code.
+uint64_t e2m1_by_distance(double x) {
+    if (std::isnan(x)) return 7;
+    uint64_t best = 0;
+    const double a = std::fmin(std::fabs(x), 6);
+    for (uint64_t code = 1; code < 8; ++code) {
+        const double distance = std::fabs(a - e2m1_values[code]), least = std::fabs(a - e2m1_values[best]);
+        if (distance < least || (distance == least && code % 2 == 0)) best = code;
+    }
+    return best | (std::signbit(x) ? 8 : 0);
+}
+
 /// Code of the f16 next to the finite x toward zero.
 uint32_t f16_toward_zero(double x) {
     const double a = std::fabs(x);
@@ -65,6 +77,8 @@ TEST_CASE("every e2m1 code decodes to its value, in every wider float", "[conver
         CHECK(convert_bits(Element::e2m1, Element::bf16, code | 8) == (bf16_code | 0x8000));
         CHECK(convert_bits(Element::e2m1, Element::e4m3, code) == e4m3_codes[code]);
         CHECK(convert_bits(Element::e2m1, Element::e4m3, code | 8) == (e4m3_codes[code] | 0x80));
+        CHECK(convert::e4m3_from_e2m1(static_cast<uint32_t>(code)) == e4m3_codes[code]);
+        CHECK(convert::e4m3_from_e2m1(static_cast<uint32_t>(code | 8)) == (e4m3_codes[code] | 0x80));
         CHECK(convert_bits(Element::e2m1, Element::f64, code) == std::bit_cast<uint64_t>(e2m1_values[code]));
         CHECK(convert_bits(Element::e2m1, Element::i32, code) == static_cast<uint64_t>(e2m1_values[code]));
         CHECK(convert_bits(Element::e2m1, Element::e2m1, code | 8) == (code | 8));
@@ -74,7 +88,9 @@ TEST_CASE("every e2m1 code decodes to its value, in every wider float", "[conver
 TEST_CASE("e2m1 encodes by the thresholds of its definition", "[convert]") {
     int wrong = 0;
     const auto check = [&](float x) {
-        wrong += encode_float(Element::e2m1, x) != e2m1_by_thresholds(static_cast<double>(x));
+        const auto wide = static_cast<double>(x);
+        wrong += encode_float(Element::e2m1, x) != e2m1_by_thresholds(wide);
+        wrong += encode_float(Element::e2m1, x) != e2m1_by_distance(wide);
     };
     SECTION("all bf16 and all f16 values") {
         for (uint32_t code = 0; code < 0x10000; ++code) {

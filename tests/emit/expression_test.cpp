@@ -24,8 +24,10 @@ struct Bench : Builder {
         u = array("u", u8, 4, 8);
         x = array("x", f32, 1, 8);
         one = array("one", i8, 1, 1);
+        n = array("n", e2m1, 8, 8);
+        t = array("t", e5m6, 2, 8);
     }
-    int h, q, g, u, x, one;
+    int h, q, g, u, x, one, n, t;
 
     std::string scalar(Ref node) { return print(node, false); }
     std::string word(Ref node) { return print(node, true); }
@@ -126,6 +128,88 @@ TEST_CASE("expressions: packs of casts are one conversion of all elements") {
     CHECK(b.scalar(b.cast(e4m3, x[0])) == "e4m3x2_from_f32(x[0], 0.0f)");
     const Ref h = b.word(b.h, b.i(0));
     CHECK(b.word(b.cast(f16, h)) == "f16x2_from_f32(__uint_as_float(h[0] << 16), __uint_as_float(h[0] & 0xffff0000u))");
+}
+
+TEST_CASE("expressions: packs of casts to e2m1 and e5m6 are one conversion, bf16 by words") {
+    Bench b;
+    std::vector<Ref> x, full, halves, products;
+    for (int i = 0; i < 8; ++i) {
+        x.push_back(b.word(b.x, b.i(i)));
+        full.push_back(b.cast(e2m1, x.back()));
+        const Ref word = b.word(b.h, b.i(i / 2));
+        halves.push_back(b.cast(e2m1, b.lane(word, i % 2)));
+        products.push_back(b.cast(e2m1, b.lane(b.mul(word, b.word(b.h, b.i(7))), i % 2)));
+    }
+    const auto some = [&](const std::vector<Ref>& all, int count) {
+        return b.pack({all.begin(), all.begin() + count});
+    };
+    CHECK(b.word(some(full, 8)) == "e2m1x8_from_f32(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7])");
+    CHECK(b.word(some(full, 4)) == "e2m1x4_from_f32(x[0], x[1], x[2], x[3])");
+    CHECK(b.word(some(full, 2)) == "e2m1x2_from_f32(x[0], x[1])");
+    CHECK(b.scalar(full[3]) == "e2m1x1_from_f32(x[3])");
+    CHECK(b.word(some(halves, 8)) == "e2m1x8_from_bf16(h[0], h[1], h[2], h[3])");
+    CHECK(b.word(some(halves, 4)) == "e2m1x4_from_bf16(h[0], h[1])");
+    CHECK(b.word(some(halves, 2)) == "e2m1x2_from_bf16(h[0])");
+    CHECK(b.scalar(halves[1]) == "e2m1x2_from_bf16(h[0] >> 16)");
+    CHECK(b.word(b.cast(e2m1, b.word(b.h, b.i(2)))) == "e2m1x2_from_bf16(h[2])");
+    CHECK(b.word(some(products, 4)) == "e2m1x4_from_bf16(mul_bf16x2(h[0], h[7]), mul_bf16x2(h[1], h[7]))");
+    CHECK(b.word(b.pack({halves[0], halves[2]})) == "e2m1x2_from_bf16(__byte_perm(h[0], h[1], 0x5410))");
+    CHECK(b.word(b.pack({b.cast(e5m6, x[0]), b.cast(e5m6, x[1])})) == "e5m6x2_from_f32(x[0], x[1])");
+    CHECK(b.scalar(b.cast(e5m6, b.lane(b.word(b.h, b.i(0)), 0))) == "e5m6_from_f32(__uint_as_float(h[0] << 16))");
+}
+
+TEST_CASE("expressions: packed formats are decoded a word or half a word at once") {
+    Bench b;
+    const Ref n = b.word(b.n, b.i(0)), t = b.word(b.t, b.i(1)), q = b.word(b.q, b.i(0));
+    const auto casts = [&](Element to, Ref word, std::vector<int> lanes) {
+        std::vector<Ref> all;
+        for (const int lane : lanes) all.push_back(b.cast(to, b.lane(word, lane)));
+        return b.word(b.pack(all));
+    };
+    CHECK(casts(bf16, n, {4, 5}) == "bf16x2_from_e2m1(n[0], 2)");
+    CHECK(casts(f16, n, {0, 1}) == "f16x2_from_e2m1(n[0], 0)");
+    CHECK(casts(e4m3, n, {4, 5, 6, 7}) == "e4m3x4_from_e2m1(n[0], 1)");
+    CHECK(casts(bf16, n, {0, 4}) == "__byte_perm(bf16x2_from_e2m1(n[0], 0), bf16x2_from_e2m1(n[0], 2), 0x5410)");
+    CHECK(b.scalar(b.cast(bf16, b.lane(n, 3))) == "bf16x2_from_e2m1(n[0], 1) >> 16");
+    CHECK(b.scalar(b.cast(f32, b.lane(n, 3))) == "f32_from_e2m1(n[0], 3)");
+    CHECK(b.scalar(b.cast(f32, b.cast(bf16, b.lane(n, 3)))) ==
+          "__uint_as_float(bf16x2_from_e2m1(n[0], 1) & 0xffff0000u)");
+    CHECK(casts(f16, t, {0, 1}) == "t[1] << 4");
+    CHECK(casts(bf16, t, {0, 1}) == "bf16x2_from_f32(f32_from_f16(t[1] << 4, 0), f32_from_f16(t[1] << 4, 1))");
+    CHECK(b.scalar(b.cast(f32, b.lane(t, 1))) == "f32_from_f16(t[1] << 4, 1)");
+    CHECK(casts(f16, q, {2, 3}) == "f16x2_from_e4m3(q[0], 1)");
+    CHECK(casts(bf16, q, {2, 3}) == "bf16x2_from_f32(f32_from_e4m3(q[0], 2), f32_from_e4m3(q[0], 3))");
+}
+
+TEST_CASE("expressions: codes of four bits are moved by bytes where they can be") {
+    Bench b;
+    const Ref n0 = b.word(b.n, b.i(0)), n1 = b.word(b.n, b.i(1));
+    const auto pack = [&](std::vector<std::pair<Ref, int>> lanes) {
+        std::vector<Ref> all;
+        for (const auto& [word, lane] : lanes) all.push_back(b.lane(word, lane));
+        return b.word(b.pack(all));
+    };
+    CHECK(pack({{n0, 0}, {n0, 1}, {n0, 2}, {n0, 3}}) == "n[0]");
+    CHECK(pack({{n0, 2}, {n0, 3}, {n1, 0}, {n1, 1}}) == "__byte_perm(n[0], n[1], 0x3241)");
+    CHECK(pack({{n0, 1}, {n0, 2}}) == "(n[0] >> 4) & 0x000000ffu");
+    CHECK(pack({{n0, 0}, {n1, 0}}) == "(n[0] & 0x0000000fu) | ((n[1] << 4) & 0x000000f0u)");
+    CHECK(b.word(b.pack({b.lane(n0, 0), b.constant(e2m1, 5)})) == "(n[0] & 0x0000000fu) | 0x00000050u");
+    CHECK(b.word(b.pack({b.constant(e2m1, 3), b.constant(e2m1, 5)})) == "0x00000053u");
+    CHECK(b.word(b.bitcast(e2m1, b.lane(b.word(b.u, b.i(0)), 1), {2})) == "(u[0] >> 8) & 0xffu");
+    CHECK(b.word(b.unary(UnaryOp::abs, n0)) == "n[0] & 0x77777777u");
+    CHECK(b.word(b.unary(UnaryOp::neg, b.word(b.t, b.i(0)))) == "t[0] ^ 0x08000800u");
+    CHECK(b.scalar(b.constant(e2m1, 0xf)) == "0xfu /* -6 */");
+    CHECK(b.scalar(b.constant(e5m6, 0x7bf)) == "0x7bfu /* 65024 */");
+}
+
+TEST_CASE("expressions: exp, fma and bounded division") {
+    Bench b;
+    const Ref x = b.word(b.x, b.i(0)), y = b.word(b.x, b.i(1));
+    CHECK(b.scalar(b.unary(UnaryOp::exp, x)) == "expf(x[0])");
+    CHECK(b.scalar(b.make(f32, {}, ir::Fma{x, b.add(y, x), b.f(1)})) == "__fmaf_rn(x[0], x[1] + x[0], 1.0f)");
+    CHECK(b.scalar(b.binary(BinaryOp::div_bounded, x, y)) == "divide_bounded(x[0], x[1])");
+    CHECK_THROWS_AS(b.scalar(b.unary(UnaryOp::exp, b.constant(f64, 0))), InternalError);
+    CHECK_THROWS_AS(b.scalar(b.binary(BinaryOp::div_bounded, b.constant(f64, 0), b.constant(f64, 0))), InternalError);
 }
 
 TEST_CASE("expressions: a wide source is rounded once on its way to a narrow float") {

@@ -61,8 +61,9 @@ TEST_CASE("helpers: the order of use does not show") {
 }
 
 TEST_CASE("lines: none is longer than 120 columns where a break is possible") {
-    for (const ir::Program& program : {test::cast_sample(), test::transpose_sample(), test::normalize_sample()}) {
-        std::istringstream lines(emit::cuda_text(program, Target::h200()));
+    for (const ir::Program& program :
+         {test::cast_sample(), test::transpose_sample(), test::normalize_sample(), test::packed_sample()}) {
+        std::istringstream lines(emit::cuda_text(program, Target::h200()) + emit::cuda_text(program, Target::b200()));
         for (std::string line; std::getline(lines, line);) {
             const bool comment = line.find("//") != std::string::npos;
             CHECK((comment || line.size() <= 120));

@@ -109,7 +109,7 @@ TEST_CASE("fma rounds once", "[host]") {
     const float inf = std::numeric_limits<float>::infinity();
     CHECK(fma_of(1 + 0x1p-12f, 1 - 0x1p-12f, -1) == bits_of_f32(-0x1p-24f));
     CHECK(fma_of(0x1.000002p0f, 0x1.000002p0f, 0x1p-60f) == bits_of_f32(0x1.000004p0f));
-    CHECK(fma_of(1 + 0x1p-12f, 0x1p-12f, 1) == bits_of_f32(1 + 0x1p-12f));       // a tie of 2^-24, to even
+    CHECK(fma_of(1 + 0x1p-12f, 0x1p-12f, 1) == bits_of_f32(1 + 0x1p-12f));  // a tie of 2^-24, to even
     CHECK(fma_of(1 + 0x1p-12f, 0x1p-12f, 1 + 0x1p-23f) == bits_of_f32(1 + 0x1p-12f + 0x1p-22f));  // odd: up
     CHECK(fma_of(1 + 0x1p-23f, 1 + 0x1p-23f, -(1 + 0x1p-22f)) == bits_of_f32(0x1p-46f));
     CHECK(fma_of(0x1p100f, 0x1p100f, -inf) == 0xFF800000);
@@ -123,10 +123,19 @@ TEST_CASE("fma rounds once", "[host]") {
 }
 
 TEST_CASE("a bounded division gives the quotient of a plain one where it is allowed", "[host]") {
-    const std::vector<std::pair<float, float>> pairs = {
-        {1, 3},          {-1, 3},        {0, 5},          {-0.0f, 5},     {448, 0.0012f}, {0x1p-100f, 1},
-        {0x1p100f, 1},   {1, 0x1p100f},  {1, 0x1p-100f},  {-7, 0x1.8p50f}, {0, 0x1p-100f}, {0x1p-50f, 0x1p50f},
-        {0x1p50f, 0x1p-50f}};
+    const std::vector<std::pair<float, float>> pairs = {{1, 3},
+                                                        {-1, 3},
+                                                        {0, 5},
+                                                        {-0.0f, 5},
+                                                        {448, 0.0012f},
+                                                        {0x1p-100f, 1},
+                                                        {0x1p100f, 1},
+                                                        {1, 0x1p100f},
+                                                        {1, 0x1p-100f},
+                                                        {-7, 0x1.8p50f},
+                                                        {0, 0x1p-100f},
+                                                        {0x1p-50f, 0x1p50f},
+                                                        {0x1p50f, 0x1p-50f}};
     std::vector<float> x(32, 2.0f), d(32, 3.0f), y(32);
     for (std::size_t i = 0; i < pairs.size(); ++i) std::tie(x[i], d[i]) = pairs[i];
     const Division division;
@@ -152,10 +161,21 @@ TEST_CASE("a bounded division outside of its range is the caller's, with the lin
     CHECK_THAT(text, Contains("the bounded division of 2.5353e+30 by 1 leaves its range"));
     CHECK_THAT(text, Contains("block [0] of [1], thread 5") && Contains("write a plain division"));
     const float inf = std::numeric_limits<float>::infinity();
-    const std::vector<std::pair<float, float>> pairs = {
-        {-0x1p101f, 1}, {std::nextafter(0x1p100f, inf), 1}, {0x1.fffffep-101f, 1}, {1, 0},      {1, -2},
-        {1, 0x1p101f},  {1, 0x1.fffffep-101f},              {0x1p60f, 0x1p-60f},   {0, 0},      {0, -1},
-        {inf, 1},       {1, inf},                           {0x1p-60f, 0x1p60f},   {0, 0x1p-101f}, {1, -0.0f}};
+    const std::vector<std::pair<float, float>> pairs = {{-0x1p101f, 1},
+                                                        {std::nextafter(0x1p100f, inf), 1},
+                                                        {0x1.fffffep-101f, 1},
+                                                        {1, 0},
+                                                        {1, -2},
+                                                        {1, 0x1p101f},
+                                                        {1, 0x1.fffffep-101f},
+                                                        {0x1p60f, 0x1p-60f},
+                                                        {0, 0},
+                                                        {0, -1},
+                                                        {inf, 1},
+                                                        {1, inf},
+                                                        {0x1p-60f, 0x1p60f},
+                                                        {0, 0x1p-101f},
+                                                        {1, -0.0f}};
     for (const auto& [a, d] : pairs) {
         INFO(a << " / " << d);
         CHECK_THAT(division.error(a, d, 31), Contains("thread 31"));
@@ -171,14 +191,16 @@ TEST_CASE("a bounded division of constants and of packed words is checked too", 
     b.grid({b.i64c(1)});
     b.store(global(y, b.thread64()), {b.op(BinaryOp::div_bounded, b.f32c(1), b.f32c(-3))});
     std::vector<float> out(32);
-    CHECK_THAT(error_of<UsageError>(b.executable(), {{out.data()}, {}}), Contains("of 1 by -3") && Contains("thread 0"));
+    CHECK_THAT(error_of<UsageError>(b.executable(), {{out.data()}, {}}),
+               Contains("of 1 by -3") && Contains("thread 0"));
 
     Builder w("by_thread", 32);
     const int z = w.vector_tensor("z", f32, w.i64c(32));
     w.grid({w.i64c(1)});
     const Ref divisor = w.op(BinaryOp::sub, w.f32c(20), w.cast(f32, w.thread()));
     w.store(global(z, w.thread64()), {w.op(BinaryOp::div_bounded, w.f32c(1), divisor)});
-    CHECK_THAT(error_of<UsageError>(w.executable(), {{out.data()}, {}}), Contains("of 1 by 0") && Contains("thread 20"));
+    CHECK_THAT(error_of<UsageError>(w.executable(), {{out.data()}, {}}),
+               Contains("of 1 by 0") && Contains("thread 20"));
 }
 
 TEST_CASE("the new operations have no meaning for other element types", "[host]") {

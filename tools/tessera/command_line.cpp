@@ -29,6 +29,7 @@ public:
         add_run();
         add_verify();
         add_quantize();
+        add_bench();
         add_cache();
         add_doctor();
     }
@@ -99,6 +100,21 @@ private:
         command->add_flag("--force", quantize_.force, "Replace the output if it exists");
     }
 
+    void add_bench() {
+        CLI::App* command =
+            add(app_, "bench", "Measure kernels: device time with cold L2 against a copy and the reference",
+                [this] { return tool::bench(bench_); });
+        command->add_option("what", bench_.what, "A category (quant, transpose …), a kernel, or all")
+            ->capture_default_str();
+        command->add_option("filter", bench_.filter, "Only cases whose name contains this");
+        command->add_option("--device", bench_.device, device_help)->capture_default_str();
+        command->add_option("--json", bench_.json, "Write the rows to this file too");
+        command->add_option("--compare", bench_.compare, "An older --json file: exit 1 if a case is slower than in it");
+        command->add_flag("--host", bench_.host, "Measure the host executor instead: elements a second");
+        command->add_flag("--compile", bench_.compile,
+                          "Measure what making each kernel costs: record, lower, emit, NVRTC (needs no GPU)");
+    }
+
     void add_cache() {
         CLI::App* command = app_.add_subcommand("cache", "Look after the cache of compiled kernels");
         command->require_subcommand(1);
@@ -115,6 +131,7 @@ private:
     ShowRequest show_;
     RunRequest run_;
     VerifyRequest verify_;
+    BenchRequest bench_;
     QuantizeRequest quantize_;
     std::function<int()> chosen_;
 };

@@ -43,6 +43,17 @@ struct QuantizeRequest {
 };
 int quantize(const QuantizeRequest& request);
 
+struct BenchRequest {
+    std::string what = "all";
+    std::string filter;
+    std::string device = "best";
+    std::string json;
+    std::string compare;
+    bool host = false;
+    bool compile = false;
+};
+int bench(const BenchRequest& request);
+
 int cache_list();
 int cache_clear();
 int cache_verify();

@@ -47,7 +47,8 @@ __device__ __forceinline__ unsigned e2m1x4_from_f32(float a, float b, float c, f
     return r;
 }
 
-__device__ __forceinline__ unsigned e2m1x8_from_f32(float a, float b, float c, float d, float e, float f, float g, float h) {
+__device__ __forceinline__ unsigned e2m1x8_from_f32(float a, float b, float c, float d, float e, float f, float g,
+        float h) {
     unsigned r;
     asm("{ .reg .b8 p0, p1, p2, p3; "
         "cvt.rn.satfinite.e2m1x2.f32 p0, %2, %1; "

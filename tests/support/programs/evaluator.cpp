@@ -101,6 +101,18 @@ private:
             if (memory.holds(at)) std::memcpy(memory.address(at), &tile.elements[i], bytes);
         });
     }
+    void step(const ir::Accumulate& sum) {
+        const Tile& tile = value(sum.value);
+        const Memory memory = memory_of(sum.view);
+        const std::size_t bytes = bits_of(memory.type) / 8;
+        each_place(sum.view, [&](const Position& at, std::int64_t i) {
+            if (!memory.holds(at)) return;
+            std::uint64_t held = 0;  // little endian: the low bytes of a sum are the sum of the low bytes
+            std::memcpy(&held, memory.address(at), bytes);
+            held += tile.elements[i];
+            std::memcpy(memory.address(at), &held, bytes);
+        });
+    }
     template <class Other>
     void step(const Other&) {
         throw std::logic_error("a lowered statement in a recorded program");

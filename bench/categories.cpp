@@ -1,0 +1,13 @@
+#include "bench/case.hpp"
+
+namespace tessera::bench {
+
+const std::vector<Category>& categories() {
+    static const std::vector<Category> all = {
+        {"quant", quant_cases},
+        {"transpose", transpose_cases},
+    };
+    return all;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/runner.hpp"
+
+namespace tessera::bench {
+
+/// Head and rows of a table that fits a terminal of 120 columns.
+std::string table_head();
+std::string table_row(const Row& row);
+
+/// Errors: UsageError if the file cannot be written.
+void write_json(const std::string& path, const std::string& device, const std::vector<Row>& rows);
+
+/// A case that became slower than in an older file by more than the noise of both.
+struct Regression {
+    const Row* row;
+    double ratio;  // of times relative to the copy of the same run
+    double noise;
+};
+/// Errors: UsageError if the file cannot be read or has another form.
+std::vector<Regression> compare(const std::string& path, const std::vector<Row>& rows);
+
+}  // namespace tessera::bench

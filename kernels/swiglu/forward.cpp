@@ -1,0 +1,211 @@
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "kernels/dispatch.hpp"
+#include "kernels/quant/cast_input.hpp"
+#include "kernels/quant/scale.hpp"
+#include "kernels/swiglu/activation.hpp"
+#include "kernels/swiglu/check.hpp"
+#include "runtime/engine.hpp"
+
+// One row a block: a row that is skipped costs no memory traffic, because its offset lies past the end of everything.
+
+namespace tessera::swiglu {
+
+namespace {
+
+constexpr std::int64_t most_elements_per_thread = 32;
+constexpr std::int64_t longest_row_in_registers = 256 * most_elements_per_thread;
+
+/// Columns of each half that a block handles, and its threads.
+struct Tile {
+    std::int64_t cols;
+    int threads;
+};
+
+/// Few blocks without much padding: a block is taken to cost as much as 512 columns beside its own. `unit` columns
+/// stand in one block; a thread holds whole vectors.
+Tile choose_tile(std::int64_t hidden, std::int64_t unit, std::int64_t vector) {
+    Tile best{0, 0};
+    std::int64_t best_cost = 0;
+    for (const int threads : {128, 256, 64, 32})
+        for (std::int64_t held = vector; held <= most_elements_per_thread; held += vector) {
+            const std::int64_t cols = align_up(threads * held, std::lcm(threads * vector, unit));
+            if (cols > threads * most_elements_per_thread) continue;
+            const std::int64_t cost = ceil_div(hidden, cols) * (cols + 512);
+            if (best.threads != 0 && cost >= best_cost) continue;
+            best = {cols, threads};
+            best_cost = cost;
+        }
+    return best;
+}
+
+/// The parameters of a forward kernel, and what one row is.
+template <Element In>
+class Row {
+public:
+    Row(Kernel& k, std::int64_t hidden, std::int64_t groups, const ForwardOptions& o, const ForwardShape& shape,
+        bool aligned)
+        : shape_(shape),
+          clamped_(o.swiglu_clamp_value.has_value()),
+          tokens_(k.dim("tokens")),
+          x_(detail::ViewSpec{}),
+          y_(detail::ViewSpec{}) {
+        const Dim pitch = k.dim("x_pitch", multiple_of(aligned ? 128 / bits_of(In) : 1));
+        const int align = aligned ? 16 : bits_of(In) / 8;
+        x_ = k.input<In>("x", {2, tokens_, hidden}, {.align = align, .strides = {hidden, pitch, 1}});
+        y_ = k.output<e4m3>("y", {tokens_, hidden}, {.align = aligned ? 16 : 1});
+        sf_.emplace(k, o.scale_layout, tokens_, groups);
+        if (shape.weights) {
+            positions_ = k.input<i32>("pos_to_token_topk", {tokens_}, {.align = 4});
+            weights_ = k.input<f32>("topk_weights", {k.dim("slots")}, {.align = 4});
+        }
+        if (shape.pos_to_expert) experts_ = k.input<i32>("pos_to_expert", {tokens_}, {.align = 4});
+        if (shape.count) count_ = k.inout<i64>("clamped_count", {3}, {.align = 8});
+        if (clamped_) clamp_ = k.scalar<f32>("swiglu_clamp_value");
+    }
+
+    const quant::ScaleOutput& sf() const { return *sf_; }
+
+    /// To be called once the grid is known: where the row of block m lies, and its weight.
+    void locate(const Index& m) {
+        row_ = m;
+        if (shape_.pos_to_expert) row_ = select(load(experts_[m]) < 0, sf_->rows(), m);
+        if (shape_.weights) weight_ = load(weights_[cast<i64>(load(positions_[row_], -1))]);
+    }
+    const Index& index() const { return row_; }
+
+    /// Columns n · cols … of the activation as [1, cols]. What is cut is counted if `count`.
+    Value<f32, 2> activation(std::int64_t cols, const Index& n, bool count) const {
+        const auto half = [&](std::int64_t i) { return cast<f32>(load(x_[i].block({1, cols}, {row_, n}))); };
+        auto gate = half(0), linear = half(1);
+        if (clamped_) {
+            if (count) {
+                add_count(0, gate > clamp_);
+                add_count(1, linear > clamp_);
+                add_count(2, linear < -clamp_);
+            }
+            gate = cut_above(gate, clamp_);
+            linear = cut_both(linear, clamp_);
+        }
+        const auto v = gate / sigmoid_divisor(gate) * linear;
+        return shape_.weights ? v * weight_ : v;
+    }
+
+    void store_codes(std::int64_t cols, const Index& n, const Value<f32, 2>& scaled) const {
+        store(y_.block({1, cols}, {row_, n}), cast<e4m3>(scaled));
+    }
+
+private:
+    void add_count(std::int64_t i, const Value<boolean, 2>& cut) const {
+        const auto sum = reduce_sum(cast<i32>(cut), axis<1>).squeeze(axis<1>);
+        atomic_add(count_.window({1}, {i}), cast<i64>(sum));
+    }
+
+    ForwardShape shape_;
+    bool clamped_;
+    Dim tokens_;
+    Global<In, 3> x_;
+    Global<e4m3, 2> y_;
+    std::optional<quant::ScaleOutput> sf_;
+    Global<i32, 1> positions_{detail::ViewSpec{}}, experts_{detail::ViewSpec{}};
+    Global<f32, 1> weights_{detail::ViewSpec{}};
+    Global<i64, 1> count_{detail::ViewSpec{}};
+    Value<f32, 0> clamp_{detail::Ref{}}, weight_{detail::Ref{}};
+    Index row_{detail::Ref{}};
+};
+
+quant::FormatLimits limits(const ForwardOptions& o) { return {448.0f, o.sf_clamp_min.value_or(1e-4f)}; }
+
+/// Whole groups, or a whole row, in registers.
+template <Element In>
+Program tiles_program(std::int64_t hidden, const ForwardOptions& o, const ForwardShape& shape, bool aligned) {
+    return record("swiglu_forward_and_per_token_cast", [=](Kernel& k) {
+        const bool whole = o.num_per_channels == hidden;
+        Row<In> row(k, hidden, ceil_div(hidden, o.num_per_channels), o, shape, aligned);
+        const bool packed = o.scale_layout == quant::ScaleLayout::packed_ue8m0;
+        const std::int64_t vector = aligned ? std::gcd<std::int64_t>(hidden, 128 / bits_of(In)) : 1;
+        const std::int64_t unit = whole ? 1 : o.num_per_channels * (packed ? 4 : 1);
+        auto [cols, threads] = choose_tile(hidden, unit, vector);
+        if (whole) {
+            threads = hidden > 128 * most_elements_per_thread ? 256 : 128;
+            cols = align_up(hidden, threads * vector);
+        }
+        const std::int64_t group = whole ? cols : o.num_per_channels;
+        k.threads(threads);
+        const auto [m, n] = k.grid(row.sf().rows(), ceil_div(hidden, cols));
+        row.locate(m);
+
+        const auto v = row.activation(cols, n, shape.count).split(axis<1>, group);
+        const auto amax = reduce_max(abs(v), axis<2>).squeeze(axis<2>);
+        const auto scales = quant::scales_of(amax, limits(o), quant::rounds(o.scale_layout, o.round_sf));
+        const std::int64_t groups = whole ? row.sf().groups() : cols / group;
+        row.sf().store(whole ? quant::spread(scales, {1, groups}) : scales, {1, groups}, row.index(), n);
+        row.store_codes(cols, n, (v * scales.inv.unsqueeze(axis<2>)).merge(axis<1>));
+    });
+}
+
+/// One scale for a row that is too long for the registers: read twice, the second time from cache.
+template <Element In>
+Program long_rows_program(std::int64_t hidden, const ForwardOptions& o, const ForwardShape& shape, bool aligned) {
+    return record("swiglu_forward_and_per_token_cast_long_rows", [=](Kernel& k) {
+        Row<In> row(k, hidden, 1, o, shape, aligned);
+        constexpr int threads = 256;
+        constexpr std::int64_t cols = threads * 8;
+        k.threads(threads);
+        const auto [m] = k.grid(row.sf().rows());
+        row.locate(m);
+
+        auto largest = k.variable(full({1, 1}, Value<f32, 0>(0.0f)));
+        k.serial(ceil_div(hidden, cols), [&](Index step) {
+            largest = max(largest.get(), reduce_max(abs(row.activation(cols, step, shape.count)), axis<1>));
+        });
+        const auto scales = quant::scales_of(largest.get(), limits(o), quant::rounds(o.scale_layout, o.round_sf));
+        const std::int64_t groups = row.sf().groups();
+        row.sf().store(quant::spread(scales, {1, groups}), {1, groups}, row.index(), 0);
+        k.serial(ceil_div(hidden, cols), [&](Index step) {
+            row.store_codes(cols, step, row.activation(cols, step, false) * scales.inv);
+        });
+    });
+}
+
+}  // namespace
+
+Program forward_and_per_token_cast_program(Element in, std::int64_t hidden, const ForwardOptions& options,
+                                           const ForwardShape& shape, bool aligned) {
+    check_forward_options(in, hidden, options);
+    const bool long_rows = options.num_per_channels == hidden && hidden > longest_row_in_registers;
+    return with_element<bf16, f32>(in, [&]<Element In>() {
+        return long_rows ? long_rows_program<In>(hidden, options, shape, aligned)
+                         : tiles_program<In>(hidden, options, shape, aligned);
+    });
+}
+
+void forward_and_per_token_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
+                                const ForwardOptions& options, const ForwardMaps& maps) {
+    const ForwardArguments a = check_forward(stream, x, options, maps);
+    check_forward_outputs(a, data, sf, stream);
+    if (a.tokens == 0) return;
+    const auto address = [](const TensorView& t) { return reinterpret_cast<std::uintptr_t>(t.data); };
+    const bool aligned =
+        address(x) % 16 == 0 && address(data) % 16 == 0 && a.x.strides[1] % (128 / bits_of(x.element)) == 0;
+    const KernelId id("swiglu_forward_and_per_token_cast",
+                      {x.element, a.hidden, options.num_per_channels, options.scale_layout,
+                       quant::rounds(options.scale_layout, options.round_sf), options.swiglu_clamp_value.has_value(),
+                       limits(options).amax_min, a.shape.weights, a.shape.pos_to_expert, a.shape.count, aligned});
+    const CompiledKernel& kernel = Engine::of(stream).kernel(stream, id, [&] {
+        return forward_and_per_token_cast_program(x.element, a.hidden, options, a.shape, aligned);
+    });
+    launch_forward(kernel, stream, a, data, sf, options, maps);
+}
+
+quant::Quantized forward_and_per_token_cast(const Stream& stream, const TensorView& x, const ForwardOptions& options,
+                                            const ForwardMaps& maps) {
+    const ForwardArguments a = check_forward(stream, x, options, maps);
+    quant::Quantized result{Tensor::empty(stream, e4m3, {a.tokens, a.hidden}), quant::empty_scales(stream, a.scales)};
+    forward_and_per_token_cast(stream, x, result.data, result.sf, options, maps);
+    return result;
+}
+
+}  // namespace tessera::swiglu

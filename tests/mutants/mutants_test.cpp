@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <exception>
+#include <fmt/core.h>
+#include <functional>
+#include <tessera/quant.hpp>
+#include <tessera/transpose.hpp>
+
+#include "dsl/lower/lower.hpp"
+#include "runtime/engine.hpp"
+#include "tests/mutants/mutate.hpp"
+#include "tests/support/inputs.hpp"
+#include "tests/support/kernels/guarded.hpp"
+#include "tests/support/reference/quantize.hpp"
+#include "tests/support/reference/transpose.hpp"
+
+// A lowered kernel that lacks any one of its barriers, masks or edges must not pass: either the host executor's checks
+// stop it, or its result is wrong.
+
+namespace {
+
+using namespace tessera;
+using namespace tessera::test;
+using Bytes = std::vector<std::uint8_t>;
+
+const Device host = Device::host();
+
+/// Runs a kernel on all of a subject's shapes; true if every byte is right. Throws what the launch throws.
+using Trial = std::function<bool(const CompiledKernel&)>;
+
+bool passes(const ir::Program& lowered, const Trial& trial) {
+    try {
+        return trial(Engine::of(host).compile_lowered(std::make_shared<const ir::Program>(lowered)));
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
+void check_mutants(const Program& recorded, const Trial& trial, std::size_t barriers) {
+    const ir::Program lowered = lower::lower(recorded.ir(), host.target());
+    REQUIRE(passes(lowered, trial));
+    const std::vector<Mutant> mutants = mutants_of(lowered);
+    std::size_t without_barrier = 0;
+    for (const Mutant& m : mutants) {
+        if (m.fault.find("barrier") != std::string::npos) ++without_barrier;
+        INFO(m.fault);
+        CHECK_FALSE(passes(m.program, trial));
+    }
+    CHECK(without_barrier >= barriers);
+    WARN(lowered.name << ": " << mutants.size() << " mutants, " << without_barrier << " of them without a barrier");
+}
+
+bool transposes(const CompiledKernel& kernel, Element type, const Shape& extents, std::int64_t pitch) {
+    const std::int64_t b = extents[0], m = extents[1], n = extents[2], bytes = bits_of(type) / 8;
+    const Bytes x = random_bytes(static_cast<std::size_t>(b * m * pitch * bytes), 77);
+    const Stream stream = host.stream();
+    const Guarded in(stream, x), out(stream, b * m * n * bytes);
+    kernel.launch(stream, {in.view(type, extents, {m * pitch, pitch, 1}), out.view(type, {b, n, m}, {m * n, m, 1})});
+    return out.read(stream) ==
+           reference::batched_transpose(x.data(), static_cast<int>(bytes), b, m, n, pitch, m * pitch);
+}
+
+bool casts(const CompiledKernel& kernel, Element type, std::int64_t tokens, std::int64_t hidden,
+           const reference::QuantizeRule& rule) {
+    const std::int64_t pitch = (hidden + 15) / 16 * 16 + 16;
+    const Bytes x = hard_values(type, tokens * pitch, 5);
+    const reference::Quantized expected =
+        reference::quantize_e4m3({x.data(), type == bf16, tokens, hidden, pitch}, rule);
+    const Stream stream = host.stream();
+    const auto words = static_cast<std::int64_t>(expected.scales.size());
+    const Guarded in(stream, x), codes(stream, tokens * hidden), scales(stream, words * 4);
+    const std::int64_t m = (tokens + rule.block_rows - 1) / rule.block_rows, run = (m + 3) / 4 * 4;
+    const std::int64_t k = (hidden + rule.block_columns - 1) / rule.block_columns;
+    const TensorView in_view = in.view(type, {tokens, hidden}, {pitch, 1});
+    const TensorView code_view = codes.view(e4m3, {tokens, hidden}, {hidden, 1});
+    const TensorView bytes = scales.view(ue8m0, {words * 4}, {1});
+    switch (rule.scales) {
+        case reference::Scales::row_major:
+            kernel.launch(stream, {in_view, code_view, scales.view(f32, {m, k}, {k, 1})});
+            break;
+        case reference::Scales::column_major:
+            kernel.launch(stream, {in_view, code_view, scales.view(f32, {run, k}, {1, run})});
+            break;
+        default: kernel.launch(stream, {in_view, code_view, bytes}, {Scalar("sf_pitch", run)});
+    }
+    const Bytes got = scales.read(stream);
+    const auto* want = reinterpret_cast<const std::uint8_t*>(expected.scales.data());
+    return codes.read(stream) == expected.codes && std::equal(got.begin(), got.end(), want);
+}
+
+quant::ScaleLayout layout_of(reference::Scales scales) { return static_cast<quant::ScaleLayout>(scales); }
+
+}  // namespace
+
+TEST_CASE("a transpose without any one safeguard fails", "[mutants]") {
+    for (const int bytes : {1, 2, 4}) {
+        const Element type = bytes == 1 ? u8 : bytes == 2 ? u16 : u32;
+        for (const bool aligned : {true, false}) {
+            INFO(bytes << " bytes, " << (aligned ? "aligned" : "narrow"));
+            // Both sides stick out of the last tile; one shape is smaller than a tile.
+            const std::int64_t step = aligned ? 16 : 1;
+            check_mutants(
+                transpose::batched_transpose_program(bytes, aligned),
+                [&](const CompiledKernel& kernel) {
+                    return transposes(kernel, type, {2, 128 + step, 192 + 5 * step}, 192 + 8 * step) &&
+                           transposes(kernel, type, {1, 3 * step, 2 * step}, 2 * step);
+                },
+                1);
+        }
+    }
+}
+
+TEST_CASE("a cast of long rows without any one safeguard fails", "[mutants]") {
+    constexpr std::int64_t hidden = 9000;  // two steps, the second ragged
+    for (const reference::Scales scales : {reference::Scales::row_major, reference::Scales::packed_ue8m0})
+        for (const Element type : {bf16, f32}) {
+            INFO(name_of(type) << ", scale layout " << static_cast<int>(scales));
+            quant::CastOptions options;
+            options.num_per_channels = hidden;
+            options.scale_layout = layout_of(scales);
+            const reference::QuantizeRule rule{1, hidden, scales, scales == reference::Scales::packed_ue8m0};
+            options.round_sf = rule.round;
+            check_mutants(
+                quant::per_token_cast_program(type, hidden, options),
+                [&](const CompiledKernel& kernel) { return casts(kernel, type, 3, hidden, rule); }, 2);
+        }
+}
+
+TEST_CASE("a cast of blocks without any one safeguard fails", "[mutants]") {
+    constexpr std::int64_t hidden = 328;
+    using reference::Scales;
+    for (const Scales scales : {Scales::row_major, Scales::column_major, Scales::packed_ue8m0})
+        for (const std::int64_t side : {32, 128}) {
+            INFO("blocks of " << side << ", scale layout " << static_cast<int>(scales));
+            quant::BlockCastOptions options;
+            options.block_rows = options.block_columns = side;
+            options.scale_layout = layout_of(scales);
+            const reference::QuantizeRule rule{side, side, scales, scales == Scales::packed_ue8m0};
+            options.round_sf = rule.round;
+            check_mutants(
+                quant::per_block_cast_program(bf16, hidden, options),
+                [&](const CompiledKernel& kernel) { return casts(kernel, bf16, 2 * side + 3, hidden, rule); }, 1);
+        }
+}
