@@ -108,12 +108,13 @@ inline u32 truncate_to_f16(float x) {
     const auto magnitude = static_cast<std::int32_t>(b & 0x7FFFFFFF);
     constexpr std::int32_t infinity = 0x7F800000, largest = 0x477FE000, least_normal = 0x38800000;
     const std::int32_t finite = magnitude < largest ? magnitude : largest;
+    const auto normal = static_cast<u32>((finite >> 13) - (112 << 10));
+    // One unit in the last place of 0.5 is the smallest subnormal; what the sum rounded up is taken back.
     const float small = real(static_cast<u32>(magnitude < least_normal ? magnitude : least_normal));
-    const std::int32_t normal = (finite >> 13) - (112 << 10);
-    const auto subnormal = static_cast<std::int32_t>(small * 0x1p24f);
-    const u32 code = pick(magnitude < least_normal, static_cast<u32>(subnormal), static_cast<u32>(normal));
-    const u32 with_sign = pick(magnitude < infinity, code, 0x7C00) | ((b >> 16) & 0x8000);
-    return pick(magnitude > infinity, 0x7FFF, with_sign);
+    const float sum = small + 0.5f;
+    const u32 subnormal = bits(sum) - bits(0.5f) - u32{sum - 0.5f > small};
+    const u32 code = pick(magnitude < infinity, pick(magnitude < least_normal, subnormal, normal), 0x7C00);
+    return pick(magnitude > infinity, 0x7FFF, code | ((b >> 16) & 0x8000));
 }
 
 /// The quirk of the format's inventors, kept bit for bit: truncated to f16, then carried up by the low 17 bits of the

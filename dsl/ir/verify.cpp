@@ -205,10 +205,13 @@ private:
     void width(const Access& a, const Memory& m) const {
         require(a.lanes >= 1 && (a.lanes & (a.lanes - 1)) == 0, "lanes", nullptr,
                 "the lanes of an access are a power of two");
-        const std::int64_t bits = std::int64_t{a.lanes} * bits_of(m.type);
-        const std::int64_t most = a.space == Space::global ? 256 : 128;
+        require(a.lanes % packed_elements_of(m.type) == 0, "lanes", nullptr,
+                "an access moves whole groups of the elements that share bytes");
+        const bool thirds = m.type == e5m6;  // groups of 12 bytes are moved as three equal accesses
+        const std::int64_t bits = std::int64_t{a.lanes} * bits_of(m.type) / (thirds ? 3 : 1);
+        const std::int64_t most = a.space == Space::global && !thirds ? 256 : 128;
         require(bits >= 8 && (bits & (bits - 1)) == 0 && bits <= most, "lanes", nullptr,
-                "an access moves 1, 2, 4, 8, 16 or, in global memory, 32 bytes");
+                "an access moves 1, 2, 4, 8, 16 or, in global memory, 32 bytes; of e5m6 three times 4, 8 or 16");
         const bool anywhere = a.space == Space::shared && m.align == 0;  // at byte 0
         require(anywhere || m.align * 8 >= bits, "align", nullptr,
                 "the memory's base is not known to be a multiple of the access");

@@ -224,7 +224,7 @@ void verify_extents(const Diagnosis& at, const Node& n) {
     for (std::int64_t extent : n.shape) at.require(extent >= 1, "extent", &n, "an extent is below 1");
     if (at.program.stage == Stage::recorded) return;
     at.require(n.shape.rank() <= 1, "word-width", &n, "a thread holds scalars and packed words");
-    at.require(n.scalar() || n.shape[0] * bits_of(n.type) <= 32, "word-width", &n,
+    at.require(n.scalar() || n.shape[0] * register_bits_of(n.type) <= 32, "word-width", &n,
                "a packed word is wider than 32 bits");
 }
 

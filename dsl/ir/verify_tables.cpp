@@ -53,7 +53,7 @@ void verify_shared(const Diagnosis& at) {
                    "the span of a swizzle does not divide its tile");
         if (p.stage == Stage::recorded) continue;
         const std::int64_t bits = bits_of(t.type);
-        at.require(t.byte_offset >= 0 && t.byte_offset * 8 % bits == 0, "shared-tile", nullptr,
+        at.require(t.byte_offset >= 0 && (bits % 8 != 0 || t.byte_offset * 8 % bits == 0), "shared-tile", nullptr,
                    "a lowered shared tile has a place that suits its elements");
         at.require(t.byte_offset + (t.shape.count() * bits + 7) / 8 <= p.shared_bytes, "shared-tile", nullptr,
                    "a shared tile runs past the block's shared memory");
@@ -63,7 +63,7 @@ void verify_shared(const Diagnosis& at) {
 void verify_arrays(const Diagnosis& at) {
     for (const RegisterArray& a : at.program.arrays) {
         at.require(a.words >= 1 && a.pack >= 1, "array", nullptr, "a register array has words and a word has elements");
-        at.require(a.pack == 1 || a.pack * bits_of(a.type) <= 32, "word-width", nullptr,
+        at.require(a.pack == 1 || a.pack * register_bits_of(a.type) <= 32, "word-width", nullptr,
                    "the words of a register array are wider than 32 bits");
     }
 }

@@ -21,6 +21,11 @@ bool acts_on_words(const ir::Node& n) {
     return false;
 }
 
+/// One value in every lane.
+bool is_splat(const ir::Pack& pack) {
+    return std::all_of(pack.elements.begin(), pack.elements.end(), [&](Ref e) { return e == pack.elements.front(); });
+}
+
 }  // namespace
 
 const RegisterTile* TileCode::tile_of(Ref user, Ref node) const {
@@ -175,9 +180,12 @@ Ref TileCode::element(Iteration& it, Ref node, const Position& at) {
             const Run run{{static_cast<int>(d)}, {digit.expand}, digit.expand};
             const Ref w = word(it, node, at, run, was - was % 2, 2);
             digit.constant = was;
-            bool packed = true;
-            ir::for_each_operand(*w, [&](Ref o) { packed = packed && !o->as<ir::Pack>(); });
-            if (packed) return e_.make(node->type, {}, ir::Lane{w, static_cast<int>(was % 2)});
+            bool packed = false, torn = false;  // a word as it lies; one that is put together
+            ir::for_each_operand(*w, [&](Ref o) {
+                packed = packed || !o->as<ir::Pack>();
+                torn = torn || (o->as<ir::Pack>() && !is_splat(*o->as<ir::Pack>()));
+            });
+            if (packed && !torn) return e_.make(node->type, {}, ir::Lane{w, static_cast<int>(was % 2)});
         }
     }
     return e_.make(node->type, {},

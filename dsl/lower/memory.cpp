@@ -227,10 +227,62 @@ void TileCode::load_piece(const ir::View& view, Ref fill, const RegisterTile& ti
     });
 }
 
+/// Stores a tile of registers as it lies.
+void TileCode::store_registers(const ir::View& view, const RegisterTile& tile) {
+    int axis = -1;
+    const int most = longest_vector(view.space == ir::Space::global ? in_ : out_, view, target_, axis);
+    Iteration it(tile.layout, e_, in_.threads);
+    Run run;
+    if (axis >= 0) run = run_along(it, it.root[static_cast<std::size_t>(axis)], most);
+    const std::vector<std::int64_t> c = it.coefficients(tile, it.root);
+    for (std::size_t d = 0; d < c.size(); ++d)  // lanes of a word are written out
+        if (c[d] % tile.pack != 0) it.expand(static_cast<int>(d), tile.pack / std::gcd<std::int64_t>(c[d], tile.pack));
+    const int lanes = static_cast<int>(std::gcd<std::int64_t>(run.length, tile.pack));
+    const Address base = address(view, it, memory_name(view));
+    in_loops(it, [&] {
+        it.each_constant(run.digits, [&] {
+            const std::int64_t end =
+                run.digits.empty() ? 1 : it.digits[static_cast<std::size_t>(run.digits.back())].expand;
+            for (run.base = 0; run.base < end; run.base += run.digits.empty() ? 1 : run.counts.back()) {
+                set_lane(it, run, 0);
+                const ir::Access a = access(view, it, base, axis, static_cast<int>(run.length), true);
+                std::vector<Ref> words;
+                for (std::int64_t first = 0; first < run.length; first += lanes) {
+                    set_lane(it, run, first);
+                    words.push_back(lanes == 1 ? read_lane(it, tile, it.root)
+                                               : read_word(it, tile, it.root, run, first, lanes));
+                }
+                emit(ir::StoreVector{a, std::move(words)});
+            }
+        });
+    });
+}
+
+/// A thread that holds a longer run than one access moves would leave gaps between the accesses of its neighbours: such
+/// a tile goes through shared memory first, so that neighbours store side by side. False if the tile may stay as it is.
+bool TileCode::store_regrouped(const ir::View& view, Ref value, int axis, int most) {
+    const Layout& layout = plan_.layout(value);
+    const AxisModes& modes = layout.axes[static_cast<std::size_t>(axis)];
+    const bool long_run = !modes.empty() && !modes.back().thread() && modes.back().extent > most;
+    const bool full = most * bits_of(value->type) == target_.vector_bytes() * 8;
+    const bool no_copies = slots_of(layout) * in_.threads == value->shape.count();
+    if (!long_run || !full || !no_copies || value->shape[axis] % most != 0) return false;
+    Iteration it(layout, e_, in_.threads);
+    prepare(it, {value});
+    const RegisterTile own = declare(layout, value->type, preferred_axis(it, value), 4, "value");
+    set_tile(value, own);
+    Shape inner;
+    for (int i = 0; i < value->shape.rank(); ++i) inner.push_back(i == axis ? most : 1);
+    store_registers(view, converted(own, value->shape, natural_layout(value->shape, axis, inner, in_.threads)));
+    return true;
+}
+
 void TileCode::store_piece(const ir::View& view, Ref value) {
     int axis = -1;
     const ir::Program& owner = view.space == ir::Space::global ? in_ : out_;
     const int most = longest_vector(owner, view, target_, axis);
+    if (view.space == ir::Space::global && axis >= 0 && !value->scalar() && store_regrouped(view, value, axis, most))
+        return;
     if (value->scalar()) {
         Iteration it(Layout{}, e_, in_.threads);
         const Address base = address(view, it, memory_name(view));

@@ -34,18 +34,22 @@ public:
         std::swap(uses_, outer_uses);
         std::swap(names_, outer_names);
         const std::vector<int> entry = versions_;
+        const int first = next_;  // a write's version is its place, the same in both turns
+        next_ += static_cast<int>(body.size());
+        int place = first;
         for (const ir::Statement& s : body) {
             if (!s.as<ir::For>()) count(s);
-            written(s);
+            written(s, ++place);
         }
         versions_ = entry;
+        place = first;
         ir::Body result;
         for (ir::Statement& s : body) {
             if (auto* loop = s.as<ir::For>())
                 run(loop->body);
             else
                 ir::map_refs(s, [&](Ref r) { return rewrite(r, s.place, result, true); });
-            written(s);
+            written(s, ++place);
             result.push_back(std::move(s));
         }
         body = std::move(result);
@@ -65,11 +69,11 @@ private:
             versions_.resize(static_cast<std::size_t>(array) + 1, 0);
         return versions_[static_cast<std::size_t>(array)];
     }
-    void written(const ir::Statement& s) {
-        if (const auto* set = s.as<ir::Set>()) version_of(set->array) = ++clock_;
-        if (const auto* load = s.as<ir::LoadVector>()) version_of(load->array) = ++clock_;
+    void written(const ir::Statement& s, int place) {
+        if (const auto* set = s.as<ir::Set>()) version_of(set->array) = place;
+        if (const auto* load = s.as<ir::LoadVector>()) version_of(load->array) = place;
         if (const auto* loop = s.as<ir::For>())
-            for (const ir::Statement& inner : loop->body) written(inner);
+            for (const ir::Statement& inner : loop->body) written(inner, place);
     }
 
     void count(const ir::Statement& s) {
@@ -109,7 +113,7 @@ private:
     std::unordered_map<Moment, int, MomentHash> uses_;
     std::unordered_map<Moment, Ref, MomentHash> names_;
     std::vector<int> versions_;
-    int clock_ = 0;
+    int next_ = 0;
 };
 
 }  // namespace

@@ -204,19 +204,9 @@ void TileCode::set_tile(Ref value, const RegisterTile& tile) {
 /// The same tile in another layout, through shared memory.
 RegisterTile TileCode::converted(const RegisterTile& from, const Shape& extents, const Layout& to) {
     const ir::View view = whole(scratch("exchange", from.type, extents));
-    Iteration it(from.layout, e_, in_.threads);
-    for (std::size_t a = 0; a < from.layout.axes.size(); ++a)
-        for (std::size_t i = 0; i < from.strides[a].size(); ++i)
-            if (from.strides[a][i] == 1 && from.pack > 1) it.expand(it.root[a][i], from.pack);
     emit(ir::Comment{"to the layout " + text_of(to)});
     emit(ir::Barrier{});
-    const Address base = address(view, it, memory_name(view));
-    in_loops(it, [&] {
-        it.each_constant({}, [&] {
-            const ir::Access a = access(view, it, base, -1, 1, true);
-            emit(ir::StoreVector{a, {read_lane(it, from, it.root)}});
-        });
-    });
+    store_registers(view, from);
     emit(ir::Barrier{});
     int axis = -1;
     const int most = longest_vector(out_, view, target_, axis);

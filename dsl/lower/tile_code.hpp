@@ -70,6 +70,8 @@ private:
     void load_tile(Ref node);
     void load_piece(const ir::View& view, Ref fill, const RegisterTile& tile);
     void store_piece(const ir::View& view, Ref value);
+    void store_registers(const ir::View& view, const RegisterTile& tile);
+    bool store_regrouped(const ir::View& view, Ref value, int axis, int most);
     void add_piece(const ir::View& view, Ref value);
     struct Address {
         std::vector<Ref> base;                        // per memory axis: block and thread part of the coordinate

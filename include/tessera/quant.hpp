@@ -1,3 +1,4 @@
 #pragma once
 
 #include "kernels/quant.hpp"
+#include "kernels/quant_channel.hpp"

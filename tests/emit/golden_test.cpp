@@ -5,6 +5,7 @@
 #include <string>
 
 #include "dsl/emit/cuda.hpp"
+#include "dsl/ir/verify.hpp"
 #include "tests/emit/samples.hpp"
 
 using namespace tessera;
@@ -45,6 +46,15 @@ TEST_CASE("emitted text: golden files") {
     expect_golden("packed", emit::cuda_text(test::packed_sample(), Target::h200()));
     expect_golden("packed_sm100", emit::cuda_text(test::packed_sample(), Target::b200()));
     expect_golden("spelling", emit::cuda_text(test::spelling_sample(), Target::b200()));
+}
+
+TEST_CASE("emitted text: the packed sample is a program that the verifier lets pass") {
+    CHECK_NOTHROW(ir::verify(test::packed_sample()));
+    ir::Program broken = test::packed_sample();
+    for (ir::Statement& statement : broken.body)
+        if (auto* load = statement.as<ir::LoadVector>(); load != nullptr && load->access.lanes == 16)
+            load->access.lanes = 4;
+    CHECK_THROWS_WITH(ir::verify(broken), Catch::Contains("whole groups of the elements that share bytes"));
 }
 
 TEST_CASE("emitted text: the same program gives the same bytes") {

@@ -19,8 +19,7 @@ using test::Ref;
 
 namespace {
 
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
+using Word = std::uint32_t;
 
 constexpr int per_thread = 32, threads = 128;
 constexpr std::int64_t chunk = std::int64_t{1} << 28;  // elements a launch
@@ -40,7 +39,7 @@ ir::Program encode(Element from, Element to, int pack) {
         std::vector<Ref> casts, words;
         for (int j = i; j < i + step; ++j) {
             const Ref place = b.add(b.cast(u32, b.binary(BinaryOp::div, first, b.l(numbers))),
-                                    b.constant(u32, static_cast<u64>(j / numbers)));
+                                    b.constant(u32, static_cast<std::uint64_t>(j / numbers)));
             const Ref bits = b.mul(b.add(start, place), factor);
             const Ref value = from == bf16 ? b.lane(b.bitcast(bf16, bits, {2}), j % 2) : b.bitcast(f32, bits);
             casts.push_back(b.cast(to, value));
@@ -78,17 +77,17 @@ CompiledKernel compiled(const ir::Program& program) {
 }
 
 /// E2M1 of f32 bits: to nearest, ties to even, saturating, with the sign; NaN becomes +6.
-u32 e2m1_of(u32 bits) {
-    const u32 m = bits & 0x7fffffff;
-    const u32 code = (m > 0x3e800000) + (m >= 0x3f400000) + (m > 0x3fa00000) + (m >= 0x3fe00000) + (m > 0x40200000) +
-                     (m >= 0x40600000) + (m > 0x40a00000);
+Word e2m1_of(Word bits) {
+    const Word m = bits & 0x7fffffff;
+    const Word code = (m > 0x3e800000) + (m >= 0x3f400000) + (m > 0x3fa00000) + (m >= 0x3fe00000) + (m > 0x40200000) +
+                      (m >= 0x40600000) + (m > 0x40a00000);
     return m > 0x7f800000 ? 7 : code | (bits >> 31) << 3;
 }
 
 /// E5M6 of f32 bits: the half nearest toward zero, cut to 12 bits, then carried by the 17 bits below.
-u32 e5m6_of(u32 bits) {
-    const u32 m = bits & 0x7fffffff;
-    u32 half = 0x7bff;
+Word e5m6_of(Word bits) {
+    const Word m = bits & 0x7fffffff;
+    Word half = 0x7bff;
     if (m > 0x7f800000) return 0x7ff + (1 + (bits & 0x1ffff) > 0x10000);
     if (m == 0x7f800000)
         half = 0x7c00;
@@ -98,13 +97,13 @@ u32 e5m6_of(u32 bits) {
         half = ((m & 0x7fffff) | 0x800000) >> (126 - (m >> 23));
     else if (m < 0x477fe000)
         half = (m - 0x38000000) >> 13;
-    const u32 code = (half | (bits >> 16 & 0x8000)) >> 4;
+    const Word code = (half | (bits >> 16 & 0x8000)) >> 4;
     return code + ((code & 1) + (bits & 0x1ffff) > 0x10000);
 }
 
-u32 code_at(const std::uint8_t* data, Element type, std::int64_t i) {
+Word code_at(const std::uint8_t* data, Element type, std::int64_t i) {
     if (type == e2m1) return data[i / 2] >> (i % 2 * 4) & 15;
-    u32 words[3];
+    Word words[3];
     std::memcpy(words, data + i / 8 * 12, 12);
     switch (i % 8) {
         case 0: return words[0] >> 20;
@@ -137,7 +136,7 @@ std::int64_t count_wrong(std::int64_t n, const Fn& wrong) {
 
 /// Converts (start + i) · factor for i in [0, n) and compares with expected(bits).
 template <class Fn>
-std::int64_t wrong_codes(const CompiledKernel& kernel, Element to, u32 start, u32 factor, std::int64_t n,
+std::int64_t wrong_codes(const CompiledKernel& kernel, Element to, Word start, Word factor, std::int64_t n,
                          const Fn& expected) {
     const Stream s = Stream::default_of(Device::best());
     const Tensor y = Tensor::empty(s, to, {n});
@@ -152,12 +151,12 @@ struct Decoded {
     bool negative;
 };
 
-Decoded e2m1_value(u32 code) {
+Decoded e2m1_value(Word code) {
     constexpr double values[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
     return {code < 8 ? values[code] : -values[code - 8], code >= 8};
 }
 
-Decoded e5m6_value(u32 code) {
+Decoded e5m6_value(Word code) {
     const int exponent = static_cast<int>(code >> 6 & 31);
     const double mantissa = code & 63;
     double value = exponent == 0 ? std::ldexp(mantissa, -20) : std::ldexp(mantissa + 64, exponent - 21);
@@ -167,7 +166,7 @@ Decoded e5m6_value(u32 code) {
 
 /// Value of a code of f32, bf16, f16 or e4m3.
 double real_of(Element type, const std::uint8_t* data, std::int64_t i) {
-    u32 bits = 0;
+    Word bits = 0;
     const auto size = static_cast<std::size_t>(bits_of(type) / 8);
     std::memcpy(&bits, data + static_cast<std::size_t>(i) * size, size);
     if (type == f32 || type == bf16) {
@@ -177,7 +176,7 @@ double real_of(Element type, const std::uint8_t* data, std::int64_t i) {
         return static_cast<double>(value);
     }
     const int fraction = type == f16 ? 10 : 3, bias = type == f16 ? 15 : 7;
-    const u32 magnitude = bits & (type == f16 ? 0x7fffu : 0x7fu);
+    const Word magnitude = bits & (type == f16 ? 0x7fffu : 0x7fu);
     const int exponent = static_cast<int>(magnitude >> fraction);
     const double mantissa = magnitude & ((1u << fraction) - 1);
     double value = exponent == 0 ? std::ldexp(mantissa, 1 - bias - fraction)
@@ -187,22 +186,22 @@ double real_of(Element type, const std::uint8_t* data, std::int64_t i) {
 }
 
 /// Puts `bits` of each code where memory has it.
-std::vector<std::uint8_t> packed(Element type, std::int64_t n, u32 (*code)(std::int64_t)) {
+std::vector<std::uint8_t> packed(Element type, std::int64_t n, Word (*code)(std::int64_t)) {
     std::vector<std::uint8_t> data(static_cast<std::size_t>(n * bits_of(type) / 8));
     for (std::int64_t i = 0; type == e2m1 && i < n; ++i)
         data[static_cast<std::size_t>(i / 2)] |= static_cast<std::uint8_t>(code(i) << (i % 2 * 4));
     for (std::int64_t g = 0; type == e5m6 && g < n / 8; ++g) {
-        u32 v[8];
+        Word v[8];
         for (int j = 0; j < 8; ++j) v[j] = code(8 * g + j);
-        const u32 words[] = {v[0] << 20 | v[1] << 8 | v[2] >> 4, v[2] << 28 | v[3] << 16 | v[4] << 4 | v[5] >> 8,
-                             v[5] << 24 | v[6] << 12 | v[7]};
+        const Word words[] = {v[0] << 20 | v[1] << 8 | v[2] >> 4, v[2] << 28 | v[3] << 16 | v[4] << 4 | v[5] >> 8,
+                              v[5] << 24 | v[6] << 12 | v[7]};
         std::memcpy(&data[static_cast<std::size_t>(12 * g)], words, 12);
     }
     return data;
 }
 
-void expect_decoded(Element from, Element to, int lanes, std::int64_t n, u32 (*code)(std::int64_t),
-                    Decoded (*value)(u32)) {
+void expect_decoded(Element from, Element to, int lanes, std::int64_t n, Word (*code)(std::int64_t),
+                    Decoded (*value)(Word)) {
     INFO(name_of(from) << " to " << name_of(to) << " by " << lanes);
     const Stream s = Stream::default_of(Device::best());
     const Tensor x = Tensor::from_host(s, from, {n}, packed(from, n, code).data()), y = Tensor::empty(s, to, {n});
@@ -224,42 +223,42 @@ void expect_decoded(Element from, Element to, int lanes, std::int64_t n, u32 (*c
 
 TEST_CASE("every f32 becomes its e2m1") {
     const CompiledKernel by_8 = compiled(encode(f32, e2m1, 8));
-    for (u64 start = 0; start < u64{1} << 32; start += static_cast<u64>(chunk)) {
-        const u32 first = static_cast<u32>(start);
+    for (std::uint64_t start = 0; start < std::uint64_t{1} << 32; start += static_cast<std::uint64_t>(chunk)) {
+        const Word first = static_cast<Word>(start);
         CHECK(wrong_codes(by_8, e2m1, first, 1, chunk,
-                          [first](std::int64_t i) { return e2m1_of(first + static_cast<u32>(i)); }) == 0);
+                          [first](std::int64_t i) { return e2m1_of(first + static_cast<Word>(i)); }) == 0);
     }
     for (const int pack : {4, 2})
         CHECK(wrong_codes(compiled(encode(f32, e2m1, pack)), e2m1, 0x3e000000, 1, 1 << 26,
-                          [](std::int64_t i) { return e2m1_of(0x3e000000 + static_cast<u32>(i)); }) == 0);
+                          [](std::int64_t i) { return e2m1_of(0x3e000000 + static_cast<Word>(i)); }) == 0);
 }
 
 TEST_CASE("every pair of bf16 becomes its e2m1") {
     std::vector<std::uint8_t> codes(65536);
-    for (u32 i = 0; i < 65536; ++i) codes[i] = static_cast<std::uint8_t>(e2m1_of(i << 16));
-    const auto expected = [&codes](u32 first) {
-        return [&codes, first](std::int64_t i) -> u32 {
-            const u32 word = first + static_cast<u32>(i / 2);
+    for (Word i = 0; i < 65536; ++i) codes[i] = static_cast<std::uint8_t>(e2m1_of(i << 16));
+    const auto expected = [&codes](Word first) {
+        return [&codes, first](std::int64_t i) -> Word {
+            const Word word = first + static_cast<Word>(i / 2);
             return codes[i % 2 == 0 ? word & 0xffff : word >> 16];
         };
     };
     const CompiledKernel by_8 = compiled(encode(bf16, e2m1, 8));
-    for (u64 start = 0; start < u64{1} << 32; start += static_cast<u64>(chunk / 2))
-        CHECK(wrong_codes(by_8, e2m1, static_cast<u32>(start), 1, chunk, expected(static_cast<u32>(start))) == 0);
+    for (std::uint64_t start = 0; start < std::uint64_t{1} << 32; start += static_cast<std::uint64_t>(chunk / 2))
+        CHECK(wrong_codes(by_8, e2m1, static_cast<Word>(start), 1, chunk, expected(static_cast<Word>(start))) == 0);
     for (const int pack : {4, 2})
         CHECK(wrong_codes(compiled(encode(bf16, e2m1, pack)), e2m1, 0x3e000000, 1, 1 << 26, expected(0x3e000000)) == 0);
 }
 
 TEST_CASE("f32 becomes e5m6: a sixteenth of all patterns, spread evenly") {
-    constexpr u32 factor = 2654435761u;
+    constexpr Word factor = 2654435761u;
     for (const int pack : {1, 2})
         CHECK(wrong_codes(compiled(encode(f32, e5m6, pack)), e5m6, 0, factor, chunk,
-                          [](std::int64_t i) { return e5m6_of(static_cast<u32>(i) * factor); }) == 0);
+                          [](std::int64_t i) { return e5m6_of(static_cast<Word>(i) * factor); }) == 0);
 }
 
 TEST_CASE("every bf16 becomes its e5m6") {
     CHECK(wrong_codes(compiled(encode(bf16, e5m6, 2)), e5m6, 0, 0x00010001u, 1 << 17,
-                      [](std::int64_t i) { return e5m6_of(static_cast<u32>(i / 2) << 16); }) == 0);
+                      [](std::int64_t i) { return e5m6_of(static_cast<Word>(i / 2) << 16); }) == 0);
 }
 
 TEST_CASE("every code of e2m1 and e5m6 is decoded, in every place") {
@@ -267,10 +266,11 @@ TEST_CASE("every code of e2m1 and e5m6 is decoded, in every place") {
         for (const int lanes : {8, 16, 32})
             expect_decoded(
                 e2m1, to, lanes, 1 << 20,
-                [](std::int64_t i) { return static_cast<u32>(i / 8 * 40503 >> (i % 8 * 2)) & 15; }, e2m1_value);
+                [](std::int64_t i) { return (static_cast<Word>(i / 8) * 2654435761u >> (i % 8 * 4)) & 15; },
+                e2m1_value);
     for (const Element to : {f32, bf16, f16})
         for (const int lanes : {8, 16, 32})
             expect_decoded(
                 e5m6, to, lanes, 1 << 17,
-                [](std::int64_t i) { return static_cast<u32>(i / 8 + 521 * (i % 8)) & 0xfff; }, e5m6_value);
+                [](std::int64_t i) { return static_cast<Word>(i / 8 + 521 * (i % 8)) & 0xfff; }, e5m6_value);
 }

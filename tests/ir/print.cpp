@@ -139,6 +139,9 @@ TEST_CASE("every kind of node has a spelling") {
     CHECK(print(b.node(bf16, {2}, Pack{{b.constant(bf16, 0x3F80), b.constant(bf16, 0)}})) == "pack(1.0, 0.0)");
     CHECK(print(b.node(f32, {}, Shuffle{b.node(f32, {}, Local{4}), 16})) == "shuffle(local4, xor 16)");
     CHECK(print(b.unary(UnaryOp::rsqrt, b.real(2.0f))) == "rsqrt(2.0)");
+    CHECK(print(b.unary(UnaryOp::exp, b.real(2.0f))) == "exp(2.0)");
+    CHECK(print(b.node(f32, {}, Fma{b.real(2.0f), b.real(3.0f), b.real(-1.0f)})) == "fma(2.0, 3.0, -1.0)");
+    CHECK(print(b.binary(BinaryOp::div_bounded, b.real(2.0f), b.real(3.0f))) == "divide_bounded(2.0, 3.0)");
 }
 
 TEST_CASE("constants print by value") {

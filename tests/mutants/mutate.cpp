@@ -13,6 +13,12 @@ using ir::Ref;
 
 std::string line_of(const Place& place) { return fmt::format("{}:{}", place.file, place.line); }
 
+Ref predicate_of(const ir::Statement& statement) {
+    if (const auto* load = statement.as<ir::LoadVector>()) return load->access.predicate;
+    if (const auto* store = statement.as<ir::StoreVector>()) return store->access.predicate;
+    return nullptr;
+}
+
 /// Calls f(list, index) for every statement, inner lists included; f must not change the lists.
 void each_place(Body& body, const std::function<void(Body&, std::size_t)>& f) {
     for (std::size_t i = 0; i < body.size(); ++i) {
@@ -39,7 +45,10 @@ void add_statement_mutants(const ir::Program& lowered, const char* fault,
         Mutant m{"", lowered};
         Place place;
         const bool changed = change_nth(m.program.body, n, [&](Body& b, std::size_t i, bool apply) {
-            if (apply) place = b[i].place;
+            if (apply) {
+                place = b[i].place;
+                if (const Ref mask = predicate_of(b[i])) m.lost = {mask};
+            }
             return change(b, i, apply);
         });
         if (!changed) return;
@@ -55,21 +64,18 @@ bool remove_barrier(Body& body, std::size_t i, bool apply) {
 }
 
 bool drop_predicate(Body& body, std::size_t i, bool apply) {
-    if (auto* load = body[i].as<ir::LoadVector>(); load != nullptr && load->access.predicate != nullptr) {
-        if (apply) load->access.predicate = load->fill = nullptr;
-        return true;
-    }
-    if (auto* store = body[i].as<ir::StoreVector>(); store != nullptr && store->access.predicate != nullptr) {
-        if (apply) store->access.predicate = nullptr;
-        return true;
-    }
-    return false;
+    if (predicate_of(body[i]) == nullptr) return false;
+    if (!apply) return true;
+    if (auto* load = body[i].as<ir::LoadVector>()) load->access.predicate = load->fill = nullptr;
+    if (auto* store = body[i].as<ir::StoreVector>()) store->access.predicate = nullptr;
+    return true;
 }
 
 /// A node and the operand that takes its place.
 struct Replacement {
     Ref node, by;
     std::string what;
+    std::vector<Ref> lost, unneeded;  // as in Mutant
 };
 
 std::vector<Replacement> replacements_in(const ir::Program& program) {
@@ -80,13 +86,13 @@ std::vector<Replacement> replacements_in(const ir::Program& program) {
             ir::for_each_node(root, met, [&](Ref node) {
                 const std::string line = line_of(node->place);
                 if (const auto* s = node->as<ir::Select>()) {
-                    found.push_back({node, s->a, "select always takes its first value, " + line});
-                    found.push_back({node, s->b, "select always takes its second value, " + line});
+                    found.push_back({node, s->a, "select always takes its first value, " + line, {s->condition}, {}});
+                    found.push_back({node, s->b, "select always takes its second value, " + line, {}, {s->condition}});
                 }
                 const auto* b = node->as<ir::Binary>();
                 if (b != nullptr && b->op == ir::BinaryOp::bit_and && node->type == boolean) {
-                    found.push_back({node, b->a, "mask without its second part, " + line});
-                    found.push_back({node, b->b, "mask without its first part, " + line});
+                    found.push_back({node, b->a, "mask without its second part, " + line, {b->b}, {b->a}});
+                    found.push_back({node, b->b, "mask without its first part, " + line, {b->a}, {b->b}});
                 }
             });
         });
@@ -96,7 +102,7 @@ std::vector<Replacement> replacements_in(const ir::Program& program) {
 
 void add_node_mutants(const ir::Program& lowered, std::vector<Mutant>& mutants) {
     for (const Replacement& r : replacements_in(lowered)) {
-        Mutant m{r.what, lowered};
+        Mutant m{r.what, lowered, r.lost, r.unneeded};
         ir::Rewriter rewriter(*m.program.arena, [&](const ir::Node& node, auto& self) -> Ref {
             return &node == r.node ? self(r.by) : nullptr;
         });

@@ -11,6 +11,8 @@ namespace tessera::test {
 struct Mutant {
     std::string fault;  // what was taken away, and the writer's line
     ir::Program program;
+    std::vector<ir::Ref> lost = {};      // masks that are now taken as true: nothing has changed if they all are
+    std::vector<ir::Ref> unneeded = {};  // nothing has changed either if one of these is always false
 };
 
 /// Every program that lacks a single safeguard of `lowered`: one barrier; the predicate of one access; one side of one

@@ -2,6 +2,7 @@
 
 #include "dsl/host/executor.hpp"
 #include "dsl/lower/lower.hpp"
+#include "tests/support/programs/device_launch.hpp"
 #include "tests/support/programs/launch.hpp"
 
 // Random small programs: recorded, lowered and executed lane by lane, against whole tiles computed from the recording.
@@ -35,6 +36,13 @@ TEST_CASE("random programs mean the same lane by lane, lowered for the H200", "[
 
 TEST_CASE("random programs mean the same lane by lane, lowered for the B200", "[random]") {
     check_programs(Target::b200(), 1000, 100);
+}
+
+TEST_CASE("random programs mean the same when the engine launches them", "[random]") {
+    for (std::uint64_t seed = 2000; seed < 2040; ++seed) {
+        INFO("seed " << seed);
+        CHECK(check_on_device(Device::host(), seed) == "");
+    }
 }
 
 TEST_CASE("a seed gives the same program and the same inputs every time", "[random]") {

@@ -35,7 +35,7 @@ float float_of(std::uint32_t bits) {
 /// Scale and first code of a single row of values.
 Quantized one_block(const std::vector<float>& values, bool round, Scales scales = Scales::row_major) {
     const auto n = static_cast<std::int64_t>(values.size());
-    return quantize_e4m3({values.data(), false, 1, n, n}, {1, n, scales, round});
+    return quantize({values.data(), false, 1, n, n}, {1, n, scales, round});
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ TEST_CASE("packed scales lie as in the specification's example", "[reference]") 
     std::vector<float> x(3 * 6 * 16, 0.0f);
     for (int m = 0; m < 3; ++m)
         for (int k = 0; k < 6; ++k) x[m * 96 + k * 16] = std::ldexp(448.0f, 119 + 6 * m + k - 127);
-    const Quantized q = quantize_e4m3({x.data(), false, 3, 96, 96}, {1, 16, Scales::packed_ue8m0, true});
+    const Quantized q = quantize({x.data(), false, 3, 96, 96}, {1, 16, Scales::packed_ue8m0, true});
     const std::vector<std::uint8_t> expected = {0x77, 0x78, 0x79, 0x7a, 0x7d, 0x7e, 0x7f, 0x80, 0x83, 0x84, 0x85,
                                                 0x86, 0,    0,    0,    0,    0x7b, 0x7c, 0,    0,    0x81, 0x82,
                                                 0,    0,    0x87, 0x88, 0,    0,    0,    0,    0,    0};
@@ -112,10 +112,10 @@ TEST_CASE("end-to-end sums of the specification", "[reference]") {
     for (const float v : x) narrow.push_back(bf16_nearest(v));
     for (const bool bf16 : {false, true}) {
         const void* data = bf16 ? static_cast<const void*>(narrow.data()) : x.data();
-        const Quantized plain = quantize_e4m3({data, bf16, 2, 64, 64}, {1, 32, Scales::row_major, false});
+        const Quantized plain = quantize({data, bf16, 2, 64, 64}, {1, 32, Scales::row_major, false});
         CHECK(plain.scales == std::vector<std::uint32_t>{0x3C649249, 0x3C600000, 0x3C600000, 0x3C649249});
         CHECK(crc32(plain.codes) == 0xAC3A281E);
-        const Quantized rounded = quantize_e4m3({data, bf16, 2, 64, 64}, {1, 32, Scales::row_major, true});
+        const Quantized rounded = quantize({data, bf16, 2, 64, 64}, {1, 32, Scales::row_major, true});
         CHECK(rounded.scales == std::vector<std::uint32_t>(4, 0x3C800000));
         CHECK(crc32(rounded.codes) == 0xBA683BDA);
     }
@@ -139,7 +139,7 @@ TEST_CASE("outputs of the real cast kernels", "[reference]") {
                 rule.block_rows = rule.block_columns = std::stoll(size.substr(1));
             }
             const std::int64_t rows = x.shape[0], columns = x.shape[1];
-            const Quantized q = quantize_e4m3({x.bytes.data(), x.dtype == "BF16", rows, columns, columns}, rule);
+            const Quantized q = quantize({x.bytes.data(), x.dtype == "BF16", rows, columns, columns}, rule);
             CHECK(q.codes == file.tensors.at("out.out").bytes);
             // The file holds scales densely in logical order; bytes past the last block of a packed word are
             // unspecified.

@@ -104,26 +104,24 @@ TEST_CASE("unknown names are errors and what is not written yet is told apart") 
                            why));
     CHECK_FALSE(tool::kernel_for(named_case("mhc_sinkhorn", "{}", {"x"}, {}), why));
     CHECK(why == "the kernel mhc_sinkhorn is not written yet");
-    CHECK_FALSE(tool::kernel_for(named_case("per_token_cast", "{\"in_fmt\": \"e4m3\"}", {"x", "x_sf"}, {}), why));
-    CHECK(why == "the option in_fmt of per_token_cast is not written yet");
-    CHECK_FALSE(tool::kernel_for(named_case("per_token_cast", "{\"fmt\": \"e2m1\"}", {"x"}, {}), why));
-    CHECK(why == "the output format e2m1 is not written yet");
+    CHECK(tool::kernel_for(named_case("per_token_cast", "{\"in_fmt\": \"e4m3\"}", {"x", "x_sf"}, {}), why));
+    tool::KernelEntry partial = *tool::find_kernel("per_token_cast");
+    partial.later_keys = {"use_e4m3_sf"};
+    CHECK(tool::check_options(partial, Arguments::from_json("{\"use_e4m3_sf\": true}", "f"), {}) ==
+          "the option use_e4m3_sf of per_token_cast is not written yet");
 
     const auto error = [](const std::string& args, const std::vector<std::string>& inputs,
                           const std::vector<std::string>& outputs) {
         return usage_error([&] {
             std::string unused;
-            tool::kernel_for(named_case("per_token_cast", args, inputs, outputs), unused);
+            tool::kernel_for(named_case("per_block_cast", args, inputs, outputs), unused);
         });
     };
     CHECK(error("{\"roundsf\": true}", {"x"}, {}) ==
-          "f: per_token_cast has no option \"roundsf\"; it takes fmt, num_per_channels, sf, round_sf, hidden");
-    CHECK(error("{\"fmt\": \"e9m9\"}", {"x"}, {}) == "f: fmt is \"e9m9\"; use e4m3");
-    CHECK(error("{}", {"y"}, {}) == "f: per_token_cast has no input \"y\"; it takes x");
-    CHECK(error("{}", {}, {}) == "f: the input x of per_token_cast is missing; add it");
-    CHECK(error("{}", {"x"}, {"z"}) == "f: per_token_cast has no output \"z\"; it gives out, sf");
-    CHECK(error("{\"in_fmt\": \"e4m3\", \"typo\": 1}", {"x"}, {}) ==
-          "f: per_token_cast has no option \"typo\"; it takes fmt, num_per_channels, sf, round_sf, hidden");
+          "f: per_block_cast has no option \"roundsf\"; it takes fmt, block_size, sf, round_sf, hidden");
+    CHECK(error("{}", {"y"}, {}) == "f: per_block_cast has no input \"y\"; it takes x");
+    CHECK(error("{}", {}, {}) == "f: the input x of per_block_cast is missing; add it");
+    CHECK(error("{}", {"x"}, {"z"}) == "f: per_block_cast has no output \"z\"; it gives out, sf");
 }
 
 }  // namespace

@@ -97,11 +97,11 @@ TEST_CASE("verify holds a case to its file") {
 }
 
 TEST_CASE("verify fails when it cannot run something or runs nothing") {
-    const Outcome later = tessera({"verify", "--device", "host", golden("per_token_cast-10")});
+    const Outcome later = tessera({"verify", "--device", "host", golden("mhc_sinkhorn-1")});
     CHECK(later.code == 1);
-    CHECK(later.output.find("the output format e2m1 is not written yet; leave the file out or give --skip-unknown") !=
+    CHECK(later.output.find("the kernel mhc_sinkhorn is not written yet; leave the file out or give --skip-unknown") !=
           std::string::npos);
-    const Outcome skipped = tessera({"verify", "--device", "host", "--skip-unknown", golden("per_token_cast-10")});
+    const Outcome skipped = tessera({"verify", "--device", "host", "--skip-unknown", golden("mhc_sinkhorn-1")});
     CHECK(skipped.code == 1);
     CHECK(skipped.output.find("skipped") == 0);
     CHECK(skipped.error ==
@@ -151,8 +151,8 @@ TEST_CASE("show prints the stages that need no compiler") {
           "tessera: there is no stage \"wasm\"; use program, lowered, cuda, ptx, resources or sass\n");
     CHECK(tessera({"show", "per_token_cast", "in=i8"}).error ==
           "tessera: the command line: in is \"i8\"; use one of bf16, f32\n");
-    CHECK(tessera({"show", "per_token_cast", "fmt=e2m1"}).error ==
-          "tessera: the output format e2m1 is not written yet; choose another value\n");
+    CHECK(tessera({"show", "per_token_cast", "fmt=e9m9"}).error ==
+          "tessera: the command line: fmt is \"e9m9\"; use one of e4m3, e2m1, e5m6\n");
 }
 
 TEST_CASE("quantize prints its table and refuses what it must") {

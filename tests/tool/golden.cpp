@@ -65,8 +65,14 @@ TEST_CASE("the golden cases agree bit for bit on the host executor") {
         ++passed[ran.kernel->name];
     }
     CHECK(passed["batched_transpose"] == 3);
-    CHECK(passed["per_token_cast"] == 6);
-    CHECK(passed["per_block_cast"] == 3);
+    CHECK(passed["per_token_cast"] == 14);
+    CHECK(passed["per_token_cast_to_e5m6"] == 3);
+    CHECK(passed["per_token_cast_with_sf_only"] == 1);
+    CHECK(passed["per_token_cast_with_precomputed_sf"] == 1);
+    CHECK(passed["per_block_cast"] == 5);
+    CHECK(passed["cast_back"] == 2);
+    CHECK(passed["per_token_cast_back"] == 4);
+    CHECK(passed["cast_back_e5m6"] == 3);
 }
 
 /// Bytes of packed scales that belong to no block.

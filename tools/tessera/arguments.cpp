@@ -95,6 +95,15 @@ std::int64_t Arguments::number(std::string_view key, std::int64_t otherwise) con
     return *found;
 }
 
+std::optional<double> Arguments::real(std::string_view key) const {
+    const json::Value* value = members_.find(key);
+    if (!value || value->as<std::nullptr_t>()) return std::nullopt;
+    if (const auto* whole = value->as<std::int64_t>()) return static_cast<double>(*whole);
+    const auto* found = value->as<double>();
+    if (!found) wrong(key, "a number");
+    return *found;
+}
+
 bool Arguments::flag(std::string_view key, bool otherwise) const {
     const json::Value* value = members_.find(key);
     if (!value) return otherwise;

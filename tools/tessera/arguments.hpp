@@ -25,6 +25,8 @@ public:
 
     std::string text(std::string_view key, const std::string& otherwise) const;
     std::int64_t number(std::string_view key, std::int64_t otherwise) const;
+    /// Nothing if the option is not given or null.
+    std::optional<double> real(std::string_view key) const;
     bool flag(std::string_view key, bool otherwise) const;
     /// A list of numbers; also "128x128" and a single number.
     std::vector<std::int64_t> numbers(std::string_view key, const std::vector<std::int64_t>& otherwise) const;

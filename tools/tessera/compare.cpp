@@ -1,6 +1,8 @@
 #include "tools/tessera/compare.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <fmt/format.h>
 
 namespace tessera::tool {
@@ -51,18 +53,56 @@ std::vector<std::byte> expected_values(const CaseTensor& expected, const Rule& r
     return values;
 }
 
+float float_at(const std::byte* value) {
+    float x;
+    std::memcpy(&x, value, sizeof x);
+    return x;
+}
+
+/// Whether two FP32 values, given by their bytes, are as near as the rule demands.
+bool near(const Rule& rule, const std::byte* file, const std::byte* ours, bool host) {
+    const float a = float_at(file), b = float_at(ours);
+    if (std::isnan(a) || std::isnan(b)) return false;
+    const double limit = rule.absolute + rule.relative * std::abs(double{a});
+    if (limit > 0 && std::abs(double{a} - double{b}) <= limit) return true;
+    if (!host || rule.host_ulps == 0 || std::signbit(a) != std::signbit(b)) return false;
+    std::int32_t x = 0, y = 0;
+    std::memcpy(&x, file, sizeof x);
+    std::memcpy(&y, ours, sizeof y);
+    return std::abs(x - y) <= rule.host_ulps;
+}
+
+/// The file's counts divided by the multiple that they are of ours; as they are if there is none.
+std::vector<std::byte> divided(std::vector<std::byte> file, const std::vector<std::byte>& ours) {
+    const std::size_t n = std::min(file.size(), ours.size()) / sizeof(std::int64_t);
+    std::vector<std::int64_t> a(n), b(n);
+    std::memcpy(a.data(), file.data(), n * sizeof(std::int64_t));
+    std::memcpy(b.data(), ours.data(), n * sizeof(std::int64_t));
+    std::int64_t factor = 1;
+    for (std::size_t i = 0; i < n; ++i)
+        if (b[i] > 0 && a[i] > 0) factor = std::max<std::int64_t>(1, a[i] / b[i]);
+    for (std::size_t i = 0; i < n; ++i)
+        if (a[i] != b[i] * factor) return file;
+    return ours;
+}
+
 }  // namespace
 
 std::optional<std::string> difference(const CaseTensor& expected, const Result& got, const Rule& rule) {
     if (auto form = form_difference(expected, got.tensor)) return form;
-    const std::vector<std::byte> wanted = expected_values(expected, rule);
+    std::vector<std::byte> wanted = expected_values(expected, rule);
+    if (rule.multiple) wanted = divided(std::move(wanted), got.tensor.values);
     const std::size_t width = expected.value_bytes();
     if (wanted.size() != got.tensor.values.size()) {
         return fmt::format("holds {} bytes instead of {}", got.tensor.values.size(), wanted.size());
     }
     std::size_t differing = 0, first = 0;
+    const std::size_t row_bytes = rule.rows.empty() ? 1 : std::max<std::size_t>(1, wanted.size() / rule.rows.size());
     for (std::size_t at = 0; at < wanted.size(); at += width) {
-        if (std::equal(&wanted[at], &wanted[at] + width, &got.tensor.values[at])) continue;
+        if (!rule.rows.empty() && !rule.rows[at / row_bytes]) continue;
+        const std::byte *file = &wanted[at], *ours = &got.tensor.values[at];
+        if (std::equal(file, file + width, ours)) continue;
+        if (expected.type == StoredType::F32 && near(rule, file, ours, got.host)) continue;
         if (differing++ == 0) first = at;
     }
     if (differing != 0) {

@@ -49,7 +49,7 @@ Result download(const Stream& stream, const std::string& name, const TensorView&
     CaseTensor tensor{name, stored_type_of(output.element), {}, {}, dense_copy(stream, output)};
     tensor.shape.assign(output.extents.begin(), output.extents.end());
     tensor.strides.assign(output.strides.begin(), output.strides.end());
-    return {std::move(tensor), {}};
+    return {std::move(tensor), {}, stream.device().is_host()};
 }
 
 Result download_columns(const Stream& stream, const std::string& name, const TensorView& output) {

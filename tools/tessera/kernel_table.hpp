@@ -31,6 +31,7 @@ struct KernelEntry {
     /// The kernel as recorded for these options; `in` names the type of the input, `aligned` picks the wide or the
     /// narrow specialisation. No options: a default case.
     Program (*program)(const Arguments& args, const Target& target);
+    std::vector<std::string> optional_inputs = {};  // tensors that a case may hold
 };
 
 /// All kernels, by name.

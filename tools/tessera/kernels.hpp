@@ -8,7 +8,11 @@
 
 namespace tessera::tool {
 
-void add_quant_kernels(std::vector<KernelEntry>& table);
+void add_channel_kernels(std::vector<KernelEntry>& table);
+void add_moe_kernels(std::vector<KernelEntry>& table);
+void add_quant_kernels(std::vector<KernelEntry>& table);  // with those of the next
+void add_cast_back_kernels(std::vector<KernelEntry>& table);
+void add_swiglu_kernels(std::vector<KernelEntry>& table);
 void add_transpose_kernels(std::vector<KernelEntry>& table);
 
 }  // namespace tessera::tool

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "tests/support/reference/formats.hpp"
 
@@ -23,10 +24,12 @@ struct Factors {
     int exponent;   // biased, of a rounded scale
 };
 
-Factors factors_of(float amax, bool round) {
-    const float clamped = std::max(amax, 1e-4f);
-    const float s = clamped / 448.0f;
-    if (!round) return {s, 448.0f / clamped, 0};
+Factors factors_of(float amax, const QuantizeRule& rule) {
+    const auto largest = static_cast<float>(largest_of(rule.format));
+    const float least = rule.format == Format::e2m1 ? 6 * std::ldexp(1.0f, -126) : 1e-4f;
+    const float clamped = std::max(amax, least);
+    const float s = clamped / largest;
+    if (!rule.round) return {s, largest / clamped, 0};
     if (std::isinf(s)) return {s, 0.0f, 255};
     int exponent;
     const float fraction = std::frexp(s, &exponent);  // s = fraction · 2^exponent, fraction in [0.5, 1)
@@ -38,14 +41,61 @@ struct Area {
     std::int64_t row, row_end, column, column_end;
 };
 
-float largest(const Matrix& x, const Area& a) {
-    float amax = 0;
+Area area_of(std::int64_t m, std::int64_t k, std::int64_t rows, std::int64_t columns, const QuantizeRule& rule) {
+    const std::int64_t row = m * rule.block_rows, column = k * rule.block_columns;
+    return {row, std::min(row + rule.block_rows, rows), column, std::min(column + rule.block_columns, columns)};
+}
+
+/// Calls visit(row, column) for every value of the area.
+template <class Visit>
+void for_each(const Area& a, Visit&& visit) {
     for (std::int64_t t = a.row; t < a.row_end; ++t)
-        for (std::int64_t h = a.column; h < a.column_end; ++h) {
-            const float v = std::fabs(x.at(t, h));
-            if (v > amax) amax = v;  // false for NaN
+        for (std::int64_t h = a.column; h < a.column_end; ++h) visit(t, h);
+}
+
+/// magnitude(t, h): what enters the maximum. scaled(t, h, inverse): what is encoded.
+Quantized quantized(std::int64_t rows, std::int64_t columns, const QuantizeRule& rule,
+                    const std::function<float(std::int64_t, std::int64_t)>& magnitude,
+                    const std::function<float(std::int64_t, std::int64_t, float)>& scaled) {
+    Quantized q;
+    std::vector<std::uint16_t> codes(rows * columns);
+    q.scales.assign(scale_words(rows, columns, rule), 0);
+    for (std::int64_t m = 0; m * rule.block_rows < rows; ++m)
+        for (std::int64_t k = 0; k * rule.block_columns < columns; ++k) {
+            const Area area = area_of(m, k, rows, columns, rule);
+            float amax = 0;
+            for_each(area, [&](std::int64_t t, std::int64_t h) {
+                const float v = magnitude(t, h);
+                if (v > amax) amax = v;  // false for NaN
+            });
+            const Factors f = factors_of(amax, rule);
+            std::uint32_t& word = q.scales[scale_word(m, k, rows, columns, rule)];
+            if (rule.scales == Scales::packed_ue8m0)
+                word |= static_cast<std::uint32_t>(f.exponent) << (8 * (k % 4));
+            else
+                word = bits_of(f.scale);
+            for_each(area, [&](std::int64_t t, std::int64_t h) {
+                codes[t * columns + h] = static_cast<std::uint16_t>(code_of(rule.format, scaled(t, h, f.inverse)));
+            });
         }
-    return amax;
+    q.codes = packed(rule.format, codes);
+    return q;
+}
+
+/// Codes and scales of quantized input, decoded.
+struct Decoded {
+    std::vector<float> values, scales;  // one of each a value
+};
+
+Decoded decoded(const Quantized& q, std::int64_t rows, std::int64_t columns, const QuantizeRule& from) {
+    Decoded d;
+    const std::vector<std::uint16_t> codes = unpacked(from.format, q.codes);
+    for (std::int64_t t = 0; t < rows; ++t)
+        for (std::int64_t h = 0; h < columns; ++h) {
+            d.values.push_back(static_cast<float>(value_of(from.format, codes[t * columns + h])));
+            d.scales.push_back(scale_of(q, t / from.block_rows, h / from.block_columns, rows, columns, from));
+        }
+    return d;
 }
 
 }  // namespace
@@ -74,44 +124,63 @@ std::int64_t scale_word(std::int64_t m, std::int64_t k, std::int64_t rows, std::
     }
 }
 
-Quantized quantize_e4m3(const Matrix& x, const QuantizeRule& rule) {
-    Quantized q;
-    q.codes.resize(x.rows * x.columns);
-    q.scales.assign(scale_words(x.rows, x.columns, rule), 0);
-    for (std::int64_t m = 0; m * rule.block_rows < x.rows; ++m)
-        for (std::int64_t k = 0; k * rule.block_columns < x.columns; ++k) {
-            const std::int64_t row = m * rule.block_rows, column = k * rule.block_columns;
-            const Area area{row, std::min(row + rule.block_rows, x.rows), column,
-                            std::min(column + rule.block_columns, x.columns)};
-            const Factors f = factors_of(largest(x, area), rule.round);
-            std::uint32_t& word = q.scales[scale_word(m, k, x.rows, x.columns, rule)];
-            if (rule.scales == Scales::packed_ue8m0)
-                word |= static_cast<std::uint32_t>(f.exponent) << (8 * (k % 4));
-            else
-                word = bits_of(f.scale);
-            for (std::int64_t t = area.row; t < area.row_end; ++t)
-                for (std::int64_t h = area.column; h < area.column_end; ++h)
-                    q.codes[t * x.columns + h] = e4m3_nearest(x.at(t, h) * f.inverse);
+float scale_of(const Quantized& q, std::int64_t m, std::int64_t k, std::int64_t rows, std::int64_t columns,
+               const QuantizeRule& rule) {
+    const std::uint32_t word = q.scales[scale_word(m, k, rows, columns, rule)];
+    if (rule.scales == Scales::packed_ue8m0) {
+        const int byte = static_cast<int>(word >> (8 * (k % 4)) & 0xFF);
+        return byte == 0 ? 0.0f : std::ldexp(1.0f, byte - 127);  // 2^128 is infinite
+    }
+    float f;
+    std::memcpy(&f, &word, sizeof f);
+    return f;
+}
+
+Quantized quantize(const Matrix& x, const QuantizeRule& rule) {
+    return quantized(
+        x.rows, x.columns, rule, [&](std::int64_t t, std::int64_t h) { return std::fabs(x.at(t, h)); },
+        [&](std::int64_t t, std::int64_t h, float inverse) { return x.at(t, h) * inverse; });
+}
+
+Quantized requantize(const Quantized& q, std::int64_t rows, std::int64_t columns, const QuantizeRule& from,
+                     const QuantizeRule& rule) {
+    const Decoded d = decoded(q, rows, columns, from);
+    return quantized(
+        rows, columns, rule,
+        [&](std::int64_t t, std::int64_t h) {
+            const std::int64_t i = t * columns + h;
+            return std::fabs(d.values[i]) * d.scales[i];
+        },
+        [&](std::int64_t t, std::int64_t h, float inverse) {
+            const std::int64_t i = t * columns + h;
+            const float factor = d.scales[i] * inverse;
+            return d.values[i] * factor;
+        });
+}
+
+std::vector<std::uint8_t> quantize_with(const Matrix& x, const std::vector<float>& sf, const QuantizeRule& rule) {
+    std::vector<std::uint16_t> codes;
+    for (std::int64_t t = 0; t < x.rows; ++t)
+        for (std::int64_t h = 0; h < x.columns; ++h) {
+            const float inverse =
+                1.0f / sf[t / rule.block_rows * up(x.columns, rule.block_columns) + h / rule.block_columns];
+            codes.push_back(static_cast<std::uint16_t>(code_of(rule.format, x.at(t, h) * inverse)));
         }
-    return q;
+    return packed(rule.format, codes);
+}
+
+std::vector<float> cast_back(const Quantized& q, std::int64_t rows, std::int64_t columns, const QuantizeRule& from) {
+    const Decoded d = decoded(q, rows, columns, from);
+    std::vector<float> values;
+    for (std::size_t i = 0; i < d.values.size(); ++i) values.push_back(d.values[i] * d.scales[i]);
+    return values;
 }
 
 std::vector<double> dequantize(const Quantized& q, std::int64_t rows, std::int64_t columns, const QuantizeRule& rule) {
-    std::vector<double> values(rows * columns);
-    for (std::int64_t t = 0; t < rows; ++t)
-        for (std::int64_t h = 0; h < columns; ++h) {
-            const std::int64_t k = h / rule.block_columns;
-            const std::uint32_t word = q.scales[scale_word(t / rule.block_rows, k, rows, columns, rule)];
-            double scale;
-            if (rule.scales == Scales::packed_ue8m0) {
-                scale = std::ldexp(1.0, static_cast<int>((word >> (8 * (k % 4))) & 0xFF) - 127);
-            } else {
-                float f;
-                std::memcpy(&f, &word, sizeof f);
-                scale = f;
-            }
-            values[t * columns + h] = e4m3_value(q.codes[t * columns + h]) * scale;
-        }
+    const Decoded d = decoded(q, rows, columns, rule);
+    std::vector<double> values;
+    for (std::size_t i = 0; i < d.values.size(); ++i)
+        values.push_back(static_cast<double>(d.values[i]) * static_cast<double>(d.scales[i]));
     return values;
 }
 

@@ -1,0 +1,258 @@
+#include <bit>
+#include <fmt/format.h>
+#include <memory>
+#include <vector>
+
+#include "dsl/base/error.hpp"
+#include "dsl/front/kernel.hpp"
+#include "kernels/moe.hpp"
+#include "kernels/moe/rows.hpp"
+#include "runtime/compiled_kernel.hpp"
+#include "runtime/engine.hpp"
+
+namespace tessera::moe {
+
+namespace {
+
+/// The scales' part of the kernel. They are spread over the same grid as the rows.
+class ScaleRows {
+public:
+    ScaleRows(Kernel& k, ExpandedScales layout, std::int64_t words, const Index& tokens, const Index& positions,
+              std::int64_t rows, std::int64_t column_blocks)
+        : layout_(layout), rows_(rows) {
+        if (layout == ExpandedScales::none) return;
+        const std::int64_t each = ceil_div(words, column_blocks);
+        words_ = each > 128 ? align_up(each, 128)
+                            : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(each)));
+        const Dim row = k.dim("x_sf_row"), column = k.dim("x_sf_column");
+        from_ = k.input<u32>("x_sf", {tokens, words}, {.align = 4, .strides = {row, column}});
+        if (layout == ExpandedScales::row_major)
+            to_ = k.output<u32>("out_sf", {positions, words}, {.align = 4});
+        else
+            to_ = k.output<u32>("out_sf", {align_up(positions, 4), words}, {.strides = {1, k.dim("out_sf_column")}});
+    }
+    void load(const Index& m, const Index& n) {
+        if (layout_ != ExpandedScales::none) value_ = tessera::load(from_.block({rows_, words_}, {m, n}));
+    }
+    void store(const Offset& to, const Index& n) const {
+        if (layout_ != ExpandedScales::none) tessera::store(to_.window({rows_, words_}, {to, n * words_}), value_);
+    }
+    void clear(const Offset& at, const Index& n) const {
+        if (layout_ != ExpandedScales::none)
+            tessera::store(to_.window({rows_, words_}, {at, n * words_}), full({rows_, words_}, Value<u32, 0>(0u)));
+    }
+
+private:
+    ExpandedScales layout_;
+    std::int64_t rows_, words_ = 1;
+    Global<u32, 2> from_{detail::ViewSpec{}}, to_{detail::ViewSpec{}};
+    Value<u32, 2> value_{nullptr};
+};
+
+/// Block (m, n) moves rows of tokens to where their slots say, and clears the rows of padding among the positions of
+/// the same numbers.
+template <Element Word>
+Program recorded(std::int64_t row, std::int64_t topk, int align, ExpandedScales scales, std::int64_t scale_words) {
+    return record("expand_to_fused", [=](Kernel& k) {
+        const std::int64_t vector = align * 8 / bits_of(Word);
+        const auto [rows, cols, threads] = row_tile(row, vector);
+        const Dim tokens = k.dim("tokens"), positions = k.dim("positions");
+        const auto x =
+            k.input<Word>("x", {tokens, row}, {.align = align, .strides = {k.dim("x_pitch", multiple_of(vector)), 1}});
+        const auto slots =
+            k.input<i32>("token_topk_to_pos", {tokens, topk}, {.align = 4, .strides = {k.dim("slots_pitch"), 1}});
+        const auto expert = k.input<i32>("pos_to_expert", {positions}, {.align = 4});
+        const auto out = k.output<Word>("out", {positions, row}, {.align = align});
+        ScaleRows sf(k, scales, scale_words, tokens, positions, rows, ceil_div(row, cols));
+        k.threads(threads);
+        const Index covered = scales == ExpandedScales::column_major ? align_up(positions, 4) : positions;
+        const auto [m, n] = k.grid(ceil_div(max(tokens, covered), rows), ceil_div(row, cols));
+
+        const auto v = load(x.block({rows, cols}, {m, n}));
+        sf.load(m, n);
+        std::vector<Value<i32, 1>> to;
+        for (std::int64_t s = 0; s < topk; ++s)
+            to.push_back(load(slots.window({rows, 1}, {m * rows, s}), -1).squeeze(axis<1>));
+        const auto own = m * rows + coordinates({rows}, axis<0>);
+        const auto padding = select(load(expert.block({rows}, {m}), -1) < 0, own, -1);
+        store(out.window({rows, cols}, {padding, n * cols}), full({rows, cols}, Value<Word, 0>(0)));
+        sf.clear(padding, n);
+        for (const auto& pos : to) {
+            store(out.window({rows, cols}, {pos, n * cols}), v);
+            sf.store(pos, n);
+        }
+    });
+}
+
+void check(const char* function, const Stream& stream, const TensorView& x, const TensorView& slots,
+           const TensorView& expert) {
+    check_rows(function, "x", stream, x);
+    const int bits = bits_of(x.element);
+    if ((bits != 8 && bits != 16 && bits != 32) || packed_elements_of(x.element) != 1)
+        throw UsageError(fmt::format("{}: x is {}; elements have 1, 2 or 4 bytes", function, name_of(x.element)));
+    check_positions(function, stream, slots, x.extents[0]);
+    if (expert.rank() != 1)
+        throw UsageError(
+            fmt::format("{}: pos_to_expert has extents {}; it is i32 [P]", function, text_of(expert.extents)));
+    check_dense(function, "pos_to_expert", stream, expert, i32, expert.extents);
+}
+
+/// Rows of x as words.
+TensorView as_words(const TensorView& x, int word_bytes) {
+    static constexpr Element words[] = {u8, u8, u16, u16, u32};
+    TensorView result = with_pitch(x);
+    const std::int64_t bytes = bits_of(x.element) / 8;
+    result.element = words[word_bytes];
+    result.extents[1] = x.extents[1] * bytes / word_bytes;
+    result.strides[0] = result.strides[0] * bytes / word_bytes;
+    return result;
+}
+
+struct ScaleArguments {
+    ExpandedScales layout = ExpandedScales::none;
+    TensorView from, to;
+};
+
+void launch(const Stream& stream, const TensorView& x, const TensorView& slots, const TensorView& expert,
+            const TensorView& out, const ScaleArguments& sf) {
+    const std::int64_t positions = expert.extents[0];
+    if (positions == 0) return;
+    // A row's length counts too: rows of `out` are dense.
+    TensorView rows = with_pitch(out);
+    rows.extents[0] = 2, rows.strides[0] = out.extents[1];
+    const int align = common_alignment({x, rows}), word = std::min(align, 4);
+    const TensorView from = as_words(x, word), to = as_words(out, word);
+    const std::int64_t topk = slots.extents[1], scale_words = sf.layout == ExpandedScales::none ? 0 : sf.to.extents[1];
+    const KernelId id("expand_to_fused", {word, from.extents[1], topk, align, sf.layout, scale_words});
+    const CompiledKernel& kernel = Engine::of(stream).kernel(stream, id, [&] {
+        return expand_to_fused_program(word, from.extents[1], topk, align, sf.layout, scale_words);
+    });
+    if (sf.layout == ExpandedScales::none)
+        kernel.launch(stream, {from, with_pitch(slots), expert, to});
+    else
+        kernel.launch(stream, {from, with_pitch(slots), expert, to, sf.from, sf.to});
+}
+
+constexpr const char* with_sf = "expand_to_fused_with_sf";
+
+void check_scale_options(const TensorView& x, const TensorView& x_sf, const Stream& stream,
+                         const ScaledExpandOptions& o) {
+    if (o.num_per_channels < 1)
+        throw UsageError(fmt::format("{}: num_per_channels is {}; it is at least 1", with_sf, o.num_per_channels));
+    if (x_sf.element != f32 && x_sf.element != i32)
+        throw UsageError(fmt::format("{}: x_sf is {}; scales are f32, or i32 words of packed exponents", with_sf,
+                                     name_of(x_sf.element)));
+    const bool packed = x_sf.element == i32;
+    if (packed && !o.column_major_sf)
+        throw UsageError(
+            fmt::format("{}: x_sf is packed (i32), but column_major_sf is false; packed output scales are "
+                        "column-major: set it",
+                        with_sf));
+    const std::int64_t groups = ceil_div(x.extents[1], o.num_per_channels);
+    const Shape extents{x.extents[0], packed ? ceil_div(groups, 4) : groups};
+    if (!(x_sf.extents == extents))
+        throw UsageError(fmt::format("{}: x_sf is {}, but {} with {} channels a scale needs {}", with_sf,
+                                     text_of(x_sf.extents), text_of(x.extents), o.num_per_channels, text_of(extents)));
+    for (int i = 0; i < 2; ++i)
+        if (x_sf.extents[i] > 1 && x_sf.strides[i] < 0)
+            throw UsageError(fmt::format("{}: x_sf has strides {}; none may be negative; copy it first", with_sf,
+                                         text_of(x_sf.strides)));
+    if (!x_sf.device.shares_memory(stream.device()))
+        throw UsageError(fmt::format("{}: x_sf lies on {}, but the stream is of {}; copy it there first", with_sf,
+                                     x_sf.device.name(), stream.device().name()));
+}
+
+/// Column-major scales with what rounding up adds to each column.
+TensorView whole_columns(const TensorView& sf) {
+    TensorView all = sf;
+    all.extents[0] = align_up(sf.extents[0], 4);
+    all.strides[0] = 1;
+    if (sf.extents[1] == 1) all.strides[1] = all.extents[0];
+    return all;
+}
+
+ScaleArguments scale_arguments(const Stream& stream, const TensorView& x_sf, const TensorView& out_sf,
+                               std::int64_t positions, bool columns) {
+    const Shape extents{positions, x_sf.extents[1]};
+    if (!columns) {
+        check_dense(with_sf, "out_sf", stream, out_sf, x_sf.element, extents);
+    } else {
+        const bool fits = out_sf.element == x_sf.element && out_sf.extents == extents;
+        const bool lies =
+            (positions <= 1 || out_sf.strides[0] == 1) &&
+            (extents[1] == 1 || (out_sf.strides[1] >= align_up(positions, 4) && out_sf.strides[1] % 4 == 0));
+        if (!fits || (out_sf.count() > 0 && !lies) || reinterpret_cast<std::uintptr_t>(out_sf.data) % 16 != 0)
+            throw UsageError(
+                fmt::format("{}: out_sf is {} {} with strides {}, but must be {} {} with strides (1, a multiple of 4 "
+                            "from {} on), at "
+                            "a multiple of 16 bytes",
+                            with_sf, name_of(out_sf.element), text_of(out_sf.extents), text_of(out_sf.strides),
+                            name_of(x_sf.element), text_of(extents), align_up(positions, 4)));
+    }
+    ScaleArguments sf{columns ? ExpandedScales::column_major : ExpandedScales::row_major, x_sf,
+                      columns ? whole_columns(out_sf) : out_sf};
+    sf.from.element = sf.to.element = u32;
+    for (int i = 0; i < 2; ++i)
+        if (sf.from.extents[i] <= 1) sf.from.strides[i] = 1;
+    return sf;
+}
+
+Tensor empty_columns(const Stream& stream, Element element, std::int64_t rows, std::int64_t columns) {
+    const std::int64_t run = align_up(rows, 4);
+    const Tensor memory = Tensor::empty(stream, element, {columns, run});
+    return Tensor::adopt(TensorView::of(stream.device(), memory.data(), element, {rows, columns}, {1, run}),
+                         std::make_shared<Tensor>(memory));
+}
+
+}  // namespace
+
+Program expand_to_fused_program(int word_bytes, std::int64_t row_words, std::int64_t topk, int align,
+                                ExpandedScales scales, std::int64_t scale_words) {
+    switch (word_bytes) {
+        case 1: return recorded<u8>(row_words, topk, align, scales, scale_words);
+        case 2: return recorded<u16>(row_words, topk, align, scales, scale_words);
+        case 4: return recorded<u32>(row_words, topk, align, scales, scale_words);
+        default: throw UsageError(fmt::format("expand_to_fused: words of {} bytes; they have 1, 2 or 4", word_bytes));
+    }
+}
+
+void expand_to_fused(const Stream& stream, const TensorView& x, const TensorView& token_topk_to_pos,
+                     const TensorView& pos_to_expert, const TensorView& out) {
+    check("expand_to_fused", stream, x, token_topk_to_pos, pos_to_expert);
+    check_dense("expand_to_fused", "out", stream, out, x.element, {pos_to_expert.extents[0], x.extents[1]});
+    launch(stream, x, token_topk_to_pos, pos_to_expert, out, {});
+}
+
+Tensor expand_to_fused(const Stream& stream, const TensorView& x, const TensorView& token_topk_to_pos,
+                       const TensorView& pos_to_expert) {
+    check("expand_to_fused", stream, x, token_topk_to_pos, pos_to_expert);
+    Tensor out = Tensor::empty(stream, x.element, {pos_to_expert.extents[0], x.extents[1]});
+    launch(stream, x, token_topk_to_pos, pos_to_expert, out, {});
+    return out;
+}
+
+void expand_to_fused_with_sf(const Stream& stream, const TensorView& x, const TensorView& x_sf,
+                             const TensorView& token_topk_to_pos, const TensorView& pos_to_expert,
+                             const TensorView& out, const TensorView& out_sf, const ScaledExpandOptions& options) {
+    check(with_sf, stream, x, token_topk_to_pos, pos_to_expert);
+    check_scale_options(x, x_sf, stream, options);
+    const std::int64_t positions = pos_to_expert.extents[0];
+    check_dense(with_sf, "out", stream, out, x.element, {positions, x.extents[1]});
+    const ScaleArguments sf = scale_arguments(stream, x_sf, out_sf, positions, options.column_major_sf);
+    launch(stream, x, token_topk_to_pos, pos_to_expert, out, sf);
+}
+
+Expanded expand_to_fused_with_sf(const Stream& stream, const TensorView& x, const TensorView& x_sf,
+                                 const TensorView& token_topk_to_pos, const TensorView& pos_to_expert,
+                                 const ScaledExpandOptions& options) {
+    check(with_sf, stream, x, token_topk_to_pos, pos_to_expert);
+    check_scale_options(x, x_sf, stream, options);
+    const std::int64_t positions = pos_to_expert.extents[0], words = x_sf.extents[1];
+    Expanded result{Tensor::empty(stream, x.element, {positions, x.extents[1]}),
+                    options.column_major_sf ? empty_columns(stream, x_sf.element, positions, words)
+                                            : Tensor::empty(stream, x_sf.element, {positions, words})};
+    expand_to_fused_with_sf(stream, x, x_sf, token_topk_to_pos, pos_to_expert, result.data, result.sf, options);
+    return result;
+}
+
+}  // namespace tessera::moe

@@ -1,0 +1,248 @@
+#include <fmt/format.h>
+
+#include "dsl/base/error.hpp"
+#include "kernels/dispatch.hpp"
+#include "kernels/quant/channel.hpp"
+#include "kernels/quant/scale_input.hpp"
+#include "runtime/engine.hpp"
+
+// per_channel_cast and per_channel_cast_fused: one recording.
+
+namespace tessera::quant {
+
+namespace {
+
+using OptionalView = std::optional<TensorView>;
+
+/// The parameter "x_sf" of a pair, and the values of a strip that it makes.
+class StripScales {
+public:
+    StripScales(Kernel& k, const QuantizedLayout& from, const Index& tokens, std::int64_t hidden) : from_(from) {
+        const Index blocks = ceil_div(tokens, from.block_rows);
+        const std::int64_t groups = ceil_div(hidden, from.block_columns);
+        const Dim pitch = k.dim("x_sf_pitch");
+        if (from.scale_layout == ScaleLayout::packed_ue8m0)
+            bytes_ = k.input<ue8m0>("x_sf", {blocks, groups},
+                                    {.align = 4, .strides = {4, AxisStride(pitch * 4).packed(4, 1)}});
+        else if (from.scale_layout == ScaleLayout::row_major)
+            numbers_ = k.input<f32>("x_sf", {blocks, groups}, {.align = 4, .strides = {pitch, 1}});
+        else
+            numbers_ = k.input<f32>("x_sf", {blocks, groups}, {.align = 4, .strides = {1, pitch}});
+    }
+
+    /// Scales of these rows (of x) and of the strip's columns from `column` on: [rows, 1], [rows, groups] or one for
+    /// every column, as the borders of groups fall.
+    Value<f32, 2> load(const Value<i64, 1>& rows, std::int64_t cols, const Index& column) const {
+        const auto block = from_.block_rows == 1 ? rows : select(rows < 0, rows, rows / from_.block_rows);
+        const std::int64_t wide = from_.block_columns;
+        if (wide % cols == 0) return at(block, 1, column / wide);
+        if (cols % wide == 0) return at(block, cols / wide, column / wide);
+        return at(block, cols, (coordinates({cols}, axis<0>) + column) / wide);
+    }
+    Value<f32, 2> times(const Value<e4m3, 2>& q, const Value<f32, 2>& scales) const {
+        const auto v = cast<f32>(q);
+        const std::int64_t groups = scales.extent(1), cols = q.extent(1);
+        if (groups == 1 || groups == cols) return v * scales;
+        return (v.split(axis<1>, cols / groups) * scales.unsqueeze(axis<2>)).merge(axis<1>);
+    }
+
+private:
+    Value<f32, 2> at(const Value<i64, 1>& rows, std::int64_t groups, const Offset& group) const {
+        const std::int64_t count = rows.extent(0);
+        if (from_.scale_layout != ScaleLayout::packed_ue8m0)
+            return tessera::load(numbers_.window({count, groups}, {rows, group}));
+        const auto exponent = bitcast<u8>(tessera::load(bytes_.window({count, groups}, {rows, group})));
+        return bitcast<f32>(cast<u32>(exponent) << 23u);
+    }
+    QuantizedLayout from_;
+    Global<f32, 2> numbers_{detail::ViewSpec{}};
+    Global<ue8m0, 2> bytes_{detail::ViewSpec{}};
+};
+
+struct Form {
+    std::int64_t hidden;
+    ChannelCastOptions options;
+    bool gather, aligned;
+};
+
+/// The parameters that both kinds of input have, and the strip (m, n) of the grid.
+template <Element In>
+struct Strip {
+    static constexpr std::int64_t cols = strip_columns(In);
+    Index tokens, rows;
+    Global<In, 2> x{detail::ViewSpec{}};
+    Global<i32, 1> pos_to_token{detail::ViewSpec{}};
+    Global<e4m3, 2> y{detail::ViewSpec{}};
+    Global<f32, 2> sf{detail::ViewSpec{}};
+    Index m{0}, n{0};
+
+    Strip(Kernel& k, const Form& f) : tokens(k.dim("tokens")), rows(f.gather ? k.dim("rows") : tokens) {
+        constexpr int vector = 128 / bits_of(In);
+        const Dim pitch = k.dim("x_pitch", multiple_of(f.aligned ? vector : 1));
+        x = k.input<In>("x", {tokens, f.hidden}, {.align = f.aligned ? 16 : least_align(In), .strides = {pitch, 1}});
+        if (f.gather) pos_to_token = k.input<i32>("pos_to_token", {rows}, {.align = 4});
+        y = k.output<e4m3>("y", {rows, f.hidden}, {.align = f.aligned ? 16 : 1});
+        sf = k.output<f32>("sf", {ceil_div(rows, f.options.num_per_tokens), f.hidden}, {.align = f.aligned ? 16 : 4});
+        k.threads(strip_threads);
+        const auto grid = k.grid(ceil_div(rows, strip_rows), ceil_div(f.hidden, cols));
+        m = grid.x, n = grid.y;
+    }
+    Value<i32, 1> gathered() const { return load(pos_to_token.block({strip_rows}, {m}), -1); }
+
+    /// values(): the strip's values, made anew for each use, so that none waits in registers as FP32.
+    template <class Values>
+    void write(const Form& f, Values&& values) const {
+        const std::int64_t per = f.options.num_per_tokens;
+        const auto amax = channel_maxima(values().split(axis<0>, per));
+        const auto scales = scales_of(amax, limits_of(e4m3), f.options.round_sf);
+        store(sf.block({strip_rows / per, cols}, {m, n}), scales.sf.squeeze(axis<1>));
+        store(y.block({strip_rows, cols}, {m, n}),
+              encode<e4m3>(values().split(axis<0>, per), scales.inv, f.options.round_sf).merge(axis<0>));
+    }
+};
+
+template <Element In>
+Program plain_program(const Form& f) {
+    return record("per_channel_cast", [=](Kernel& k) {
+        const Strip<In> s(k, f);
+        const auto piece = f.gather ? s.x.window({strip_rows, s.cols}, {s.gathered(), s.n * s.cols})
+                                    : s.x.block({strip_rows, s.cols}, {s.m, s.n});
+        const auto v = load(piece);
+        s.write(f, [&] { return v; });
+    });
+}
+
+Program pair_program(const QuantizedLayout& from, const Form& f) {
+    return record("per_channel_cast_pair", [=](Kernel& k) {
+        const Strip<e4m3> s(k, f);
+        const StripScales x_sf(k, from, s.tokens, f.hidden);
+        const auto rows = f.gather ? cast<i64>(s.gathered()) : s.m * strip_rows + coordinates({strip_rows}, axis<0>);
+        const auto q = load(f.gather ? s.x.window({strip_rows, s.cols}, {rows, s.n * s.cols})
+                                     : s.x.block({strip_rows, s.cols}, {s.m, s.n}));
+        const auto scales = x_sf.load(rows, s.cols, s.n * s.cols);
+        s.write(f, [&] { return x_sf.times(q, scales); });
+    });
+}
+
+/// Rows of the result. Errors: UsageError.
+std::int64_t rows_of(const char* function, const Stream& stream, const TensorView& x, const OptionalView& pos) {
+    if (!pos) return x.extents[0];
+    if (pos->element != i32 || pos->rank() != 1 || !pos->is_contiguous())
+        throw UsageError(fmt::format("{}: pos_to_token is {} {} with strides {}, but must be i32 [rows] and dense",
+                                     function, name_of(pos->element), text_of(pos->extents), text_of(pos->strides)));
+    if (!pos->device.shares_memory(stream.device()))
+        throw UsageError(fmt::format("{}: pos_to_token lies on {}, but the stream is of {}; copy it there first",
+                                     function, pos->device.name(), stream.device().name()));
+    return pos->extents[0];
+}
+
+void launch(const CompiledKernel& kernel, const Stream& stream, const TensorView& x, const OptionalView& pos,
+            const TensorView& data, const TensorView& sf, const ScaleArgument* x_sf) {
+    TensorView tensors[5] = {pitched(x)};
+    std::size_t count = 1;
+    if (pos) tensors[count++] = *pos;
+    tensors[count++] = data;
+    tensors[count++] = sf;
+    if (x_sf) tensors[count++] = x_sf->view;
+    const Scalar pitch("x_sf_pitch", x_sf ? x_sf->pitch : 0);
+    kernel.launch(stream, std::span<const TensorView>(tensors, count),
+                  std::span<const Scalar>(&pitch, x_sf && x_sf->packed ? 1u : 0u));
+}
+
+void cast_plain(const char* function, const Stream& stream, const TensorView& x, const TensorView& data,
+                const TensorView& sf, const ChannelCastOptions& o, const OptionalView& pos) {
+    check_input(function, stream, x);
+    check_channel_options(function, o);
+    const std::int64_t rows = rows_of(function, stream, x, pos), hidden = x.extents[1];
+    check_channel_outputs(function, data, {rows, hidden}, sf, rows, hidden, o);
+    if (rows == 0) return;
+    const bool aligned = rows_aligned(x, data) && reinterpret_cast<std::uintptr_t>(sf.data) % 16 == 0;
+    const KernelId id("per_channel_cast", {x.element, hidden, o.num_per_tokens, o.round_sf, pos.has_value(), aligned});
+    launch(Engine::of(stream).kernel(
+               stream, id, [&] { return per_channel_cast_program(x.element, hidden, o, pos.has_value(), aligned); }),
+           stream, x, pos, data, sf, nullptr);
+}
+
+Quantized cast_plain(const char* function, const Stream& stream, const TensorView& x, const ChannelCastOptions& o,
+                     const OptionalView& pos) {
+    check_input(function, stream, x);
+    check_channel_options(function, o);
+    const std::int64_t rows = rows_of(function, stream, x, pos), hidden = x.extents[1];
+    Quantized result{Tensor::empty(stream, e4m3, {rows, hidden}),
+                     Tensor::empty(stream, f32, channel_scales(rows, hidden, o))};
+    cast_plain(function, stream, x, result.data, result.sf, o, pos);
+    return result;
+}
+
+constexpr const char* fused = "per_channel_cast_fused";
+
+void check_pair(const Stream& stream, const QuantizedView& x) {
+    check_quantized(fused, stream, x);
+    if (x.data.element != e4m3)
+        throw UsageError(fmt::format("{}: x is {}; a quantized x is e4m3", fused, name_of(x.data.element)));
+}
+
+}  // namespace
+
+Program per_channel_cast_program(Element in, std::int64_t hidden, const ChannelCastOptions& options, bool gather,
+                                 bool aligned) {
+    check_channel_options("per_channel_cast", options);
+    if (in != bf16 && in != f32)
+        throw UsageError(fmt::format("per_channel_cast: the input is {}; this cast takes bf16 or f32", name_of(in)));
+    return with_element<bf16, f32>(in,
+                                   [&]<Element In>() { return plain_program<In>({hidden, options, gather, aligned}); });
+}
+
+Program per_channel_cast_program(const QuantizedLayout& from, std::int64_t hidden, const ChannelCastOptions& options,
+                                 bool gather, bool aligned) {
+    check_channel_options(fused, options);
+    return pair_program(from, {hidden, options, gather, aligned});
+}
+
+Quantized per_channel_cast(const Stream& stream, const TensorView& x, const ChannelCastOptions& options) {
+    return cast_plain("per_channel_cast", stream, x, options, {});
+}
+void per_channel_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
+                      const ChannelCastOptions& options) {
+    cast_plain("per_channel_cast", stream, x, data, sf, options, {});
+}
+
+Quantized per_channel_cast_fused(const Stream& stream, const TensorView& x, const ChannelCastOptions& options,
+                                 const OptionalView& pos_to_token) {
+    return cast_plain(fused, stream, x, options, pos_to_token);
+}
+void per_channel_cast_fused(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
+                            const ChannelCastOptions& options, const OptionalView& pos_to_token) {
+    cast_plain(fused, stream, x, data, sf, options, pos_to_token);
+}
+
+void per_channel_cast_fused(const Stream& stream, const QuantizedView& x, const TensorView& data, const TensorView& sf,
+                            const ChannelCastOptions& options, const OptionalView& pos_to_token) {
+    check_pair(stream, x);
+    check_channel_options(fused, options);
+    const std::int64_t rows = rows_of(fused, stream, x.data, pos_to_token), hidden = x.data.extents[1];
+    check_channel_outputs(fused, data, {rows, hidden}, sf, rows, hidden, options);
+    if (rows == 0) return;
+    const bool gather = pos_to_token.has_value();
+    const bool aligned = rows_aligned(x.data, data) && reinterpret_cast<std::uintptr_t>(sf.data) % 16 == 0;
+    const QuantizedLayout from = x.layout();
+    const KernelId id("per_channel_cast_pair", {hidden, options.num_per_tokens, options.round_sf, gather, aligned,
+                                                from.scale_layout, from.block_rows, from.block_columns});
+    const ScaleArgument x_sf = scale_argument(x);
+    launch(Engine::of(stream).kernel(stream, id,
+                                     [&] { return per_channel_cast_program(from, hidden, options, gather, aligned); }),
+           stream, x.data, pos_to_token, data, sf, &x_sf);
+}
+
+Quantized per_channel_cast_fused(const Stream& stream, const QuantizedView& x, const ChannelCastOptions& options,
+                                 const OptionalView& pos_to_token) {
+    check_pair(stream, x);
+    check_channel_options(fused, options);
+    const std::int64_t rows = rows_of(fused, stream, x.data, pos_to_token), hidden = x.data.extents[1];
+    Quantized result{Tensor::empty(stream, e4m3, {rows, hidden}),
+                     Tensor::empty(stream, f32, channel_scales(rows, hidden, options))};
+    per_channel_cast_fused(stream, x, result.data, result.sf, options, pos_to_token);
+    return result;
+}
+
+}  // namespace tessera::quant

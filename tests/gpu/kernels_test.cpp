@@ -1,0 +1,54 @@
+#include <catch2/catch.hpp>
+#include <cstdio>
+
+#include "tests/support/kernels/checks.hpp"
+#include "tests/support/kernels/large_transpose.hpp"
+#include "tests/support/programs/device_launch.hpp"
+
+// On the GPU: the random shapes and programs that the host executor is tested with.
+
+namespace {
+
+using namespace tessera;
+using namespace tessera::test;
+
+template <class Case>
+void check_all(const char* kernel, const std::vector<Case>& cases, std::string (*check)(const Device&, const Case&)) {
+    const Device device = Device::cuda(0);
+    int right = 0;
+    for (const Case& c : cases) {
+        const std::string wrong = check(device, c);
+        CHECK(wrong == "");
+        if (wrong.empty()) ++right;
+    }
+    std::printf("%s: %d of %zu random shapes right on %s\n", kernel, right, cases.size(), device.name().c_str());
+}
+
+}  // namespace
+
+TEST_CASE("random shapes of the casts", "[gpu][quant]") {
+    check_all("per_token_cast", thinned(token_cast_cases(600), 100), check_per_token_cast);
+    check_all("per_block_cast", thinned(block_cast_cases(600), 100), check_per_block_cast);
+}
+
+TEST_CASE("random shapes of the transpose", "[gpu][transpose]") {
+    check_all("batched_transpose", thinned(transpose_cases(600), 100), check_batched_transpose);
+}
+
+TEST_CASE("transposes of more tiles than a 16-bit grid axis counts", "[gpu][transpose][C22]") {
+    CHECK(transposes_large(Device::cuda(0), {1, 4194304, 64}));
+    CHECK(transposes_large(Device::cuda(0), {65537, 64, 64}));
+}
+
+TEST_CASE("random programs give the evaluator's bits", "[gpu][random]") {
+    const Device device = Device::cuda(0);
+    int right = 0;
+    constexpr int count = 200;
+    for (std::uint64_t seed = 0; seed < count; ++seed) {
+        INFO("seed " << seed);
+        const std::string wrong = check_on_device(device, seed);
+        CHECK(wrong == "");
+        if (wrong.empty()) ++right;
+    }
+    std::printf("random programs: %d of %d right on %s\n", right, count, device.name().c_str());
+}
