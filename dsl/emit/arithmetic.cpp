@@ -44,6 +44,7 @@ Operator operator_of(BinaryOp op) {
         case BinaryOp::gt: return {">", Precedence::relation};
         case BinaryOp::ge: return {">=", Precedence::relation};
         case BinaryOp::div_bounded:
+        case BinaryOp::max_magnitude:
         case BinaryOp::min:
         case BinaryOp::max: break;
     }

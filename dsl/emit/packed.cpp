@@ -33,7 +33,7 @@ bool is_packed_operation(BinaryOp op, Element type) {
         return op == BinaryOp::bit_and || op == BinaryOp::bit_or || op == BinaryOp::bit_xor;
     if (type != bf16 && type != f16) return false;
     return op == BinaryOp::add || op == BinaryOp::sub || op == BinaryOp::mul || op == BinaryOp::min ||
-           op == BinaryOp::max;
+           op == BinaryOp::max || op == BinaryOp::max_magnitude;
 }
 
 /// `lanes` times the element's bit pattern.
@@ -95,6 +95,8 @@ Text Expressions::packed_binary(BinaryOp op, Element type, const Text& a, const 
         case BinaryOp::mul: return call(helpers_.use(brain ? "mul_bf16x2" : "mul_f16x2"), a, b);
         case BinaryOp::min: return call(helpers_.use(brain ? "min_bf16x2" : "min_f16x2"), a, b);
         case BinaryOp::max: return call(helpers_.use(brain ? "max_bf16x2" : "max_f16x2"), a, b);
+        case BinaryOp::max_magnitude:
+            return call(helpers_.use(brain ? "max_magnitude_bf16x2" : "max_magnitude_f16x2"), a, b);
         default: throw InternalError(fmt::format("a packed operation that {} does not have", name_of(type)));
     }
 }

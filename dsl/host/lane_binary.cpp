@@ -39,7 +39,12 @@ auto extreme(typename Values<E>::Code a, typename Values<E>::Code b) {
 
 template <BinaryOp O, Element E>
 auto float_result(typename Values<E>::Code a, typename Values<E>::Code b) {
-    if constexpr (O == BinaryOp::max || O == BinaryOp::min) {
+    if constexpr (O == BinaryOp::max_magnitude) {
+        using Code = typename Values<E>::Code;
+        constexpr auto sign = static_cast<Code>(Code{1} << (bits_of(E) - 1));
+        const Code largest = extreme<E, true>(static_cast<Code>(a & ~sign), static_cast<Code>(b & ~sign));
+        return static_cast<Code>(largest | ((a ^ b) & sign));
+    } else if constexpr (O == BinaryOp::max || O == BinaryOp::min) {
         return extreme < E, O == BinaryOp::max > (a, b);
     } else {
         const auto x = Values<E>::decode(a), y = Values<E>::decode(b);
@@ -103,6 +108,7 @@ void loop(void* out, const void* const* in, std::size_t n) {
 constexpr bool has_meaning(BinaryOp op, Element e) {
     if (packed_elements_of(e) > 1) return false;
     if (op == BinaryOp::div_bounded) return e == Element::f32;
+    if (op == BinaryOp::max_magnitude) return e == Element::f16 || e == Element::bf16;
     if (is_comparison(op)) return true;
     const bool bitwise = op == BinaryOp::bit_and || op == BinaryOp::bit_or || op == BinaryOp::bit_xor;
     if (e == Element::boolean) return bitwise;
@@ -133,6 +139,7 @@ LaneFunction binary_function(BinaryOp op, Element type) {
         case BinaryOp::mod: return for_operation<BinaryOp::mod>(type);
         case BinaryOp::min: return for_operation<BinaryOp::min>(type);
         case BinaryOp::max: return for_operation<BinaryOp::max>(type);
+        case BinaryOp::max_magnitude: return for_operation<BinaryOp::max_magnitude>(type);
         case BinaryOp::bit_and: return for_operation<BinaryOp::bit_and>(type);
         case BinaryOp::bit_or: return for_operation<BinaryOp::bit_or>(type);
         case BinaryOp::bit_xor: return for_operation<BinaryOp::bit_xor>(type);

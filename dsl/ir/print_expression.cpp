@@ -64,6 +64,7 @@ Infix infix_of(BinaryOp op) {
         case BinaryOp::gt: return {" > ", relation};
         case BinaryOp::ge: return {" >= ", relation};
         case BinaryOp::div_bounded:
+        case BinaryOp::max_magnitude:
         case BinaryOp::min:
         case BinaryOp::max: break;
     }
@@ -73,6 +74,7 @@ Infix infix_of(BinaryOp op) {
 /// Of an operation that has no symbol.
 const char* call_name(BinaryOp op) {
     if (op == BinaryOp::div_bounded) return "divide_bounded";
+    if (op == BinaryOp::max_magnitude) return "max_magnitude";
     return op == BinaryOp::min ? "min" : "max";
 }
 

@@ -173,6 +173,7 @@ private:
     static bool fits(BinaryOp op, Element t) {
         switch (op) {
             case BinaryOp::div_bounded: return t == f32;
+            case BinaryOp::max_magnitude: return t == f16 || t == bf16;
             case BinaryOp::mod:
             case BinaryOp::shl:
             case BinaryOp::shr: return is_integer(t);

@@ -58,6 +58,13 @@ Ref TileCode::identity(ir::ReduceOp op, Element type) {
     return e_.number(type, low ? least : -(least + 1));
 }
 
+/// v of a tree |v| that is computed inside its only user.
+Ref TileCode::magnitude_of(Ref value) const {
+    const auto* u = value->as<ir::Unary>();
+    const bool floats = u && !tiles_.count(value->id) && !plan_.conversion(value, u->value);
+    return floats && u->op == ir::UnaryOp::abs ? u->value : nullptr;
+}
+
 /// Folds what each thread holds. 16-bit floats go two at a time: along the axis (the halves meet at the end) or beside
 /// it.
 void TileCode::fold_registers(Ref node, const RegisterTile& result) {
@@ -85,7 +92,15 @@ void TileCode::fold_registers(Ref node, const RegisterTile& result) {
         partial.array = static_cast<int>(out_.arrays.size()) - 1;
         emit(ir::Declare{partial.array});
     }
-    const Ref zero = identity(r.op, node->type);
+    // A maximum of |·| compares magnitudes and clears the sign once, at the end. It starts from NaN, which any value
+    // drops.
+    const Ref magnitude = pair >= 0 && r.op == ir::ReduceOp::max ? magnitude_of(r.value) : nullptr;
+    const Ref value = magnitude ? magnitude : r.value;
+    const Ref neutral = identity(r.op, node->type);
+    const Ref zero = magnitude ? e_.make(node->type, {}, ir::Constant{0x7FFF}) : neutral;
+    const auto folded = [&](Ref a, Ref b) {
+        return magnitude ? e_.make(a->type, a->shape, ir::Binary{ir::BinaryOp::max_magnitude, a, b}) : fold(r.op, a, b);
+    };
     const Ref start = pair >= 0 ? e_.make(node->type, {2}, ir::Pack{{zero, zero}}) : zero;
     each_word(out_.arrays[static_cast<std::size_t>(partial.array)].words,
               [&](Ref i) { emit(ir::Set{partial.array, i, start}); });
@@ -101,20 +116,21 @@ void TileCode::fold_registers(Ref node, const RegisterTile& result) {
             std::int64_t lane = 0;
             Ref sum = nullptr;
             for (std::int64_t first = 0; first < run.length; first += pair >= 0 ? 2 : 1) {
-                const Ref v = pair >= 0 ? word(it, r.value, it.root, run, first, 2) : element(it, r.value, it.root);
-                sum = sum ? fold(r.op, sum, v) : v;
+                const Ref v = pair >= 0 ? word(it, value, it.root, run, first, 2) : element(it, value, it.root);
+                sum = sum ? folded(sum, v) : v;
             }
             const Ref index = word_index(it, partial, kept, lane);
             const Ref old = e_.make(node->type, partial.pack > 1 ? Shape{partial.pack} : Shape{},
                                     ir::Register{partial.array, index});
-            emit(ir::Set{partial.array, index, fold(r.op, old, sum)});
+            emit(ir::Set{partial.array, index, folded(old, sum)});
         });
     });
     if (pair < 0) return;
     each_word(out_.arrays[static_cast<std::size_t>(result.array)].words, [&](Ref i) {
-        const Ref w = e_.make(node->type, {2}, ir::Register{partial.array, i});
-        emit(ir::Set{result.array, i,
-                     fold(r.op, e_.make(node->type, {}, ir::Lane{w, 0}), e_.make(node->type, {}, ir::Lane{w, 1}))});
+        Ref w = e_.make(node->type, {2}, ir::Register{partial.array, i});
+        if (magnitude) w = e_.make(node->type, {2}, ir::Unary{ir::UnaryOp::abs, w});
+        const Ref both = fold(r.op, e_.make(node->type, {}, ir::Lane{w, 0}), e_.make(node->type, {}, ir::Lane{w, 1}));
+        emit(ir::Set{result.array, i, magnitude ? fold(r.op, both, neutral) : both});
     });
 }
 

@@ -90,6 +90,7 @@ private:
 
     // reduce.cpp
     void reduce(Ref node);
+    Ref magnitude_of(Ref value) const;
     void fold_registers(Ref node, const RegisterTile& result);
     void fold_lanes(const ir::Reduce& r, const RegisterTile& result, const Layout& layout);
     void fold_warps(const ir::Reduce& r, const RegisterTile& result, const Layout& layout, const Shape& extents);

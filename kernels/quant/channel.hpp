@@ -10,9 +10,8 @@
 namespace tessera::quant {
 
 constexpr std::int64_t strip_rows = 128;
+constexpr std::int64_t strip_columns = 32;  // codes side by side fill a sector
 constexpr int strip_threads = 32;
-/// 64 bytes of a row of 16-bit or narrower values; at least 32 codes, a whole sector, are written side by side.
-constexpr std::int64_t strip_columns(Element in) { return bits_of(in) == 8 ? 64 : 32; }
 
 /// Extents [blocks of rows, 1, columns] of the absolute maxima of a strip cut into such blocks.
 template <Element T>

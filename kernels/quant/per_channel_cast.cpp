@@ -68,7 +68,6 @@ struct Form {
 /// The parameters that both kinds of input have, and the strip (m, n) of the grid.
 template <Element In>
 struct Strip {
-    static constexpr std::int64_t cols = strip_columns(In);
     Index tokens, rows;
     Global<In, 2> x{detail::ViewSpec{}};
     Global<i32, 1> pos_to_token{detail::ViewSpec{}};
@@ -84,20 +83,18 @@ struct Strip {
         y = k.output<e4m3>("y", {rows, f.hidden}, {.align = f.aligned ? 16 : 1});
         sf = k.output<f32>("sf", {ceil_div(rows, f.options.num_per_tokens), f.hidden}, {.align = f.aligned ? 16 : 4});
         k.threads(strip_threads);
-        const auto grid = k.grid(ceil_div(rows, strip_rows), ceil_div(f.hidden, cols));
+        const auto grid = k.grid(ceil_div(rows, strip_rows), ceil_div(f.hidden, strip_columns));
         m = grid.x, n = grid.y;
     }
     Value<i32, 1> gathered() const { return load(pos_to_token.block({strip_rows}, {m}), -1); }
 
-    /// values(): the strip's values, made anew for each use, so that none waits in registers as FP32.
-    template <class Values>
-    void write(const Form& f, Values&& values) const {
-        const std::int64_t per = f.options.num_per_tokens;
-        const auto amax = channel_maxima(values().split(axis<0>, per));
-        const auto scales = scales_of(amax, limits_of(e4m3), f.options.round_sf);
-        store(sf.block({strip_rows / per, cols}, {m, n}), scales.sf.squeeze(axis<1>));
-        store(y.block({strip_rows, cols}, {m, n}),
-              encode<e4m3>(values().split(axis<0>, per), scales.inv, f.options.round_sf).merge(axis<0>));
+    template <Element T>
+    void write(const Form& f, const Value<T, 2>& values) const {
+        const auto v = values.split(axis<0>, f.options.num_per_tokens);
+        const auto scales = scales_of(channel_maxima(v), limits_of(e4m3), f.options.round_sf);
+        store(sf.block({strip_rows / f.options.num_per_tokens, strip_columns}, {m, n}), scales.sf.squeeze(axis<1>));
+        store(y.block({strip_rows, strip_columns}, {m, n}),
+              encode<e4m3>(v, scales.inv, f.options.round_sf).merge(axis<0>));
     }
 };
 
@@ -105,10 +102,9 @@ template <Element In>
 Program plain_program(const Form& f) {
     return record("per_channel_cast", [=](Kernel& k) {
         const Strip<In> s(k, f);
-        const auto piece = f.gather ? s.x.window({strip_rows, s.cols}, {s.gathered(), s.n * s.cols})
-                                    : s.x.block({strip_rows, s.cols}, {s.m, s.n});
-        const auto v = load(piece);
-        s.write(f, [&] { return v; });
+        const auto piece = f.gather ? s.x.window({strip_rows, strip_columns}, {s.gathered(), s.n * strip_columns})
+                                    : s.x.block({strip_rows, strip_columns}, {s.m, s.n});
+        s.write(f, load(piece));
     });
 }
 
@@ -117,10 +113,12 @@ Program pair_program(const QuantizedLayout& from, const Form& f) {
         const Strip<e4m3> s(k, f);
         const StripScales x_sf(k, from, s.tokens, f.hidden);
         const auto rows = f.gather ? cast<i64>(s.gathered()) : s.m * strip_rows + coordinates({strip_rows}, axis<0>);
-        const auto q = load(f.gather ? s.x.window({strip_rows, s.cols}, {rows, s.n * s.cols})
-                                     : s.x.block({strip_rows, s.cols}, {s.m, s.n}));
-        const auto scales = x_sf.load(rows, s.cols, s.n * s.cols);
-        s.write(f, [&] { return x_sf.times(q, scales); });
+        // 8 codes a thread: its 128 values fit registers as FP32 and are made once.
+        const auto q = load(f.gather ? s.x.window({strip_rows, strip_columns}, {rows, s.n * strip_columns})
+                                     : s.x.block({strip_rows, strip_columns}, {s.m, s.n}),
+                            {.per_thread = {1, 8}});
+        const auto scales = x_sf.load(rows, strip_columns, s.n * strip_columns);
+        s.write(f, x_sf.times(q, scales));
     });
 }
 

@@ -14,7 +14,7 @@ namespace {
 template <Element In>
 Program recorded(std::int64_t hidden, const ChannelCastOptions& o, bool aligned) {
     return record("per_channel_cast_and_transpose", [=](Kernel& k) {
-        constexpr std::int64_t rows = strip_rows, cols = 32;
+        constexpr std::int64_t rows = strip_rows, cols = strip_columns;
         const Dim tokens = k.dim("tokens", multiple_of(aligned ? 16 : 1));
         const Dim pitch = k.dim("x_pitch", multiple_of(aligned ? 128 / bits_of(In) : 1));
         const auto x =
@@ -24,7 +24,8 @@ Program recorded(std::int64_t hidden, const ChannelCastOptions& o, bool aligned)
         k.threads(strip_threads);
         const auto [m, n] = k.grid(ceil_div(tokens, rows), ceil_div(hidden, cols));
 
-        const auto v = load(x.block({rows, cols}, {m, n}), {.per_thread = {16, 8}}).split(axis<0>, o.num_per_tokens);
+        const auto v = load(x.block({rows, cols}, {m, n}), {.per_thread = {aligned ? 16 : 8, aligned ? 8 : 4}})
+                           .split(axis<0>, o.num_per_tokens);
         const auto scales = scales_of(channel_maxima(v), limits_of(e4m3), o.round_sf);
         store(sf.block({rows / o.num_per_tokens, cols}, {m, n}), scales.sf.squeeze(axis<1>));
         const auto codes = encode<e4m3>(v, scales.inv, o.round_sf).merge(axis<0>);

@@ -27,9 +27,13 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOpt
         const std::int64_t group = o.num_per_channels;
         const ScaleOutput sf(k, o.scale_layout, t.tokens, ceil_div(hidden, group));
         const bool round = rounds(o.scale_layout, o.round_sf);
-        ScaledTile tile = ScaledTile::choose(hidden, from.block_rows, from.block_columns, 4096, packed_elements_of(In));
+        // Two vectors a thread, whatever the input's width, so that loads overlap and indexing is shared.
+        constexpr std::int64_t elements = 128 * 2 * 128 / bits_of(In);
+        ScaledTile tile =
+            ScaledTile::choose(hidden, from.block_rows, from.block_columns, elements, packed_elements_of(In));
         if (o.scale_layout == ScaleLayout::packed_ue8m0)
-            tile = {std::max<std::int64_t>(1, std::min(tile.rows, 4096 / (4 * group))), std::max(tile.cols, 4 * group)};
+            tile = {std::max<std::int64_t>(1, std::min(tile.rows, elements / (4 * group))),
+                    std::max(tile.cols, 4 * group)};
         const std::int64_t shared = x_sf.shared_columns(tile);
         const std::int64_t large = std::max(shared, group), small = std::min(shared, group);
         const Pieces p{tile.cols / large, large / small, small};

@@ -125,6 +125,7 @@ ir::Program casts(Element to) {
 bool has_operation(BinaryOp op, Element type) {
     const bool bits = op == BinaryOp::bit_and || op == BinaryOp::bit_or || op == BinaryOp::bit_xor;
     const bool whole = bits || op == BinaryOp::mod || op == BinaryOp::shl || op == BinaryOp::shr;
+    if (op == BinaryOp::max_magnitude) return type == f16 || type == bf16;
     return op == BinaryOp::div_bounded ? type == f32 : !whole || is_integer(type);
 }
 

@@ -36,7 +36,7 @@ public:
     }
     template <class Container>
     const auto& pick_from(const Container& c) {
-        return *std::next(c.begin(), static_cast<std::ptrdiff_t>(next() % c.size()));
+        return *std::next(std::begin(c), static_cast<std::ptrdiff_t>(next() % std::size(c)));
     }
 
 private:

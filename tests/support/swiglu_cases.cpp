@@ -1,6 +1,7 @@
 #include "tests/support/swiglu_cases.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/core.h>
 
 #include "tests/support/random.hpp"
@@ -11,17 +12,17 @@ namespace {
 using reference::Scales;
 
 /// Halves next to the edges of vectors, groups, and tiles.
-constexpr std::int64_t halves[] = {1,   7,   8,   9,    31,   32,   33,   63,   64,   65,   127,  128,
-                                   129, 255, 256, 257,  511,  512,  513,  576,  640,  1023, 1024, 1025,
+constexpr std::int64_t halves[] = {1,    7,    8,    9,    31,   32,   33,   63,   64,   65,   127,  128,
+                                   129,  255,  256,  257,  511,  512,  513,  576,  640,  1023, 1024, 1025,
                                    1280, 1536, 2047, 2048, 2049, 3072, 3584, 4095, 4096, 4097, 7168, 8192};
 /// Longer than what is kept in registers: only with one scale a row.
-constexpr std::int64_t long_halves[] = {8193, 8200, 10240, 12001};
+constexpr std::array<std::int64_t, 4> long_halves = {8193, 8200, 10240, 12001};
 
 constexpr std::int64_t most_values = 120'000;
 
 std::int64_t random_rows(Random& random, std::int64_t half) {
-    const std::int64_t rows = random.one_in(3) ? random.pick<std::int64_t>({0, 1, 2, 3, 4, 5, 7, 8, 31, 33})
-                                               : random.log_uniform(1, 200);
+    const std::int64_t rows =
+        random.one_in(3) ? random.pick<std::int64_t>({0, 1, 2, 3, 4, 5, 7, 8, 31, 33}) : random.log_uniform(1, 200);
     return std::min(rows, std::max<std::int64_t>(1, most_values / half));
 }
 
@@ -57,7 +58,8 @@ std::vector<SwigluForwardCase> swiglu_forward_cases(int count) {
         c.group = random.pick<std::int64_t>({16, 32, 64, 128, 128, 128, c.half});
         if (i % 16 == 15) c.group = c.half = random.pick_from(long_halves);
         c.rows = random_rows(random, c.half);
-        c.pitch = random.pick<std::int64_t>({2 * c.half, 2 * c.half, 2 * c.half + 1, (c.half + 7) / 8 * 16, 4 * c.half});
+        c.pitch =
+            random.pick<std::int64_t>({2 * c.half, 2 * c.half, 2 * c.half + 1, (c.half + 7) / 8 * 16, 4 * c.half});
         c.shift = random.one_in(4) ? random.between(1, 9) : 0;
         c.type = random.pick({bf16, bf16, f32});
         c.scales = random.pick({Scales::row_major, Scales::column_major, Scales::packed_ue8m0});

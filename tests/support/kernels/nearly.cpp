@@ -46,8 +46,7 @@ std::string compare_bf16(const char* name, const std::vector<std::uint16_t>& got
 
 std::string compare_scale_words(const char* name, const std::vector<std::uint32_t>& got,
                                 const std::vector<std::uint32_t>& expected, bool rounded, bool exact) {
-    if (exact || rounded)
-        return compare(name, got, expected, exact, [](std::uint32_t, std::uint32_t) { return true; });
+    if (exact || rounded) return compare(name, got, expected, exact, [](std::uint32_t, std::uint32_t) { return true; });
     if (got.size() != expected.size())
         return fmt::format("{} has {} elements instead of {}", name, got.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -176,12 +176,4 @@ std::vector<float> cast_back(const Quantized& q, std::int64_t rows, std::int64_t
     return values;
 }
 
-std::vector<double> dequantize(const Quantized& q, std::int64_t rows, std::int64_t columns, const QuantizeRule& rule) {
-    const Decoded d = decoded(q, rows, columns, rule);
-    std::vector<double> values;
-    for (std::size_t i = 0; i < d.values.size(); ++i)
-        values.push_back(static_cast<double>(d.values[i]) * static_cast<double>(d.scales[i]));
-    return values;
-}
-
 }  // namespace tessera::reference

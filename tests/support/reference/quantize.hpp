@@ -55,7 +55,4 @@ std::vector<std::uint8_t> quantize_with(const Matrix& x, const std::vector<float
 /// code · scale, rounded to FP32.
 std::vector<float> cast_back(const Quantized& q, std::int64_t rows, std::int64_t columns, const QuantizeRule& from);
 
-/// x(t, h) ≈ code · factor, decoded in double.
-std::vector<double> dequantize(const Quantized& q, std::int64_t rows, std::int64_t columns, const QuantizeRule& rule);
-
 }  // namespace tessera::reference
