@@ -88,8 +88,7 @@ void per_token_cast_with_precomputed_sf(const Stream& stream, const TensorView& 
                                         const TensorView& data, std::int64_t num_per_channels = 128);
 
 /// per_token_cast of input that is quantized already: x̂ = code · sf, the factors combined before they meet the code:
-/// y = code · (sf · inv). x: E4M3 or E2M1, of any number of columns that one scale covers if it covers all, else at
-/// least 16, and one of block_columns and num_per_channels divides the other. Formats: e4m3 and e2m1, no whole rows.
+/// y = code · (sf · inv). x: E4M3 or E2M1 with scales of any blocks; formats: e4m3 and e2m1.
 /// In a group of zeros inv is so large that sf · inv can overflow; its codes are those of NaN then. For e2m1 that takes
 /// a given scale of 4, and is harmless: +6 under a new scale of 2⁻¹²⁶. For e4m3 it takes 2¹⁰⁶.
 Quantized per_token_cast(const Stream& stream, const QuantizedView& x, const CastOptions& options = {});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
+#include "dsl/emit/cuda.hpp"
 #include "runtime/compiler.hpp"
 #include "runtime/device_state.hpp"
 #include "runtime/driver/driver.hpp"
@@ -87,9 +88,7 @@ CompiledKernel Engine::Impl::build(std::optional<Program> recorded, std::shared_
     auto state = std::make_shared<KernelState>(device, lowered);
     state->recorded = std::move(recorded);
     state->threads = static_cast<unsigned>(lowered->threads);
-    // Up to this size the emitted text reserves the shared memory itself.
-    constexpr std::int64_t reserved_by_text = 48 * 1024;
-    state->shared_bytes = lowered->shared_bytes > reserved_by_text ? static_cast<unsigned>(lowered->shared_bytes) : 0;
+    state->shared_bytes = static_cast<unsigned>(emit::dynamic_shared_bytes(*lowered));
     if (device.is_host()) {
         state->executable.emplace(lowered);
         state->host_settings.check = runtime::setting_on("TESSERA_HOST_CHECK");

@@ -13,15 +13,17 @@ namespace tessera::ir {
 struct Statement;
 using Body = std::vector<Statement>;
 
-/// One memory access of one thread: `lanes` consecutive elements starting at `offset`.
+/// One memory access of one thread: `lanes` consecutive elements starting at `offset`. Together they have 1, 2, 4, 8,
+/// 16 or, in global memory of an SM100, 32 bytes, and the address is a multiple of that; of e5m6 they have 12, 24 or 48
+/// bytes, moved as three equal accesses, and the address is a multiple of one of these.
 struct Access {
     Space space = Space::global;
     int memory = 0;                // index into Program::tensors or Program::shared
-    std::vector<Ref> coordinates;  // i64 or i32, one per axis of the memory, of the first element: what a bounds check looks at
+    std::vector<Ref> coordinates;  // of the first element, i64 or i32, one per axis: what a bounds check looks at
     int axis = 0;                  // the axis along which the lanes run
     Ref offset = nullptr;          // in elements from the memory's base; i64 for global, i32 for shared
     Ref predicate = nullptr;       // boolean; null: every thread takes part
-    int lanes = 1;                 // lanes · element size is 1, 2, 4, 8, 16 (or 32 on SM100) bytes, and the address a multiple of it
+    int lanes = 1;
 };
 
 // ---- both stages ---------------------------------------------------------------------------------------------------
@@ -86,8 +88,8 @@ struct AtomicAdd {  // memory += value; the access has one lane
 };
 struct Barrier {};  // every thread of the block
 
-using StatementOp = std::variant<For, Bind, Store, Accumulate, Assign, Comment, Declare, Let, Set, LoadVector, StoreVector,
-                                 AtomicAdd, Barrier>;
+using StatementOp = std::variant<For, Bind, Store, Accumulate, Assign, Comment, Declare, Let, Set, LoadVector,
+                                 StoreVector, AtomicAdd, Barrier>;
 
 struct Statement {
     Place place;

@@ -15,8 +15,7 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, bool aligned)
     return record("cast_back", [=](Kernel& k) {
         const CastTensors<In, Out> t(k, hidden, aligned);
         const ScaleInput sf(k, from.scale_layout, t.tokens, hidden, from.block_rows, from.block_columns);
-        const ScaledTile tile =
-            ScaledTile::choose(hidden, from.block_rows, from.block_columns, 4096, packed_elements_of(In));
+        const ScaledTile tile = ScaledTile::choose(hidden, from.block_rows, 4096);
         k.threads(128);
         const auto [m, n] = k.grid(ceil_div(t.tokens, tile.rows), ceil_div(hidden, tile.cols));
 

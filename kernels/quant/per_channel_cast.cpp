@@ -30,14 +30,13 @@ public:
             numbers_ = k.input<f32>("x_sf", {blocks, groups}, {.align = 4, .strides = {1, pitch}});
     }
 
-    /// Scales of these rows (of x) and of the strip's columns from `column` on: [rows, 1], [rows, groups] or one for
-    /// every column, as the borders of groups fall.
-    Value<f32, 2> load(const Value<i64, 1>& rows, std::int64_t cols, const Index& column) const {
-        const auto block = from_.block_rows == 1 ? rows : select(rows < 0, rows, rows / from_.block_rows);
-        const std::int64_t wide = from_.block_columns;
-        if (wide % cols == 0) return at(block, 1, column / wide);
-        if (cols % wide == 0) return at(block, cols / wide, column / wide);
-        return at(block, cols, (coordinates({cols}, axis<0>) + column) / wide);
+    /// Scales of a strip: of these rows of blocks, and of its columns from `column` on. [rows, 1], [rows, groups] or
+    /// one for every column, as the borders of groups fall.
+    Value<f32, 2> load(const Offset& rows, const Index& column) const {
+        const std::int64_t cols = strip_columns, wide = from_.block_columns;
+        if (wide % cols == 0) return at(rows, 1, column / wide);
+        if (cols % wide == 0) return at(rows, cols / wide, column / wide);
+        return at(rows, cols, (coordinates({cols}, axis<0>) + column) / wide);
     }
     Value<f32, 2> times(const Value<e4m3, 2>& q, const Value<f32, 2>& scales) const {
         const auto v = cast<f32>(q);
@@ -47,11 +46,10 @@ public:
     }
 
 private:
-    Value<f32, 2> at(const Value<i64, 1>& rows, std::int64_t groups, const Offset& group) const {
-        const std::int64_t count = rows.extent(0);
+    Value<f32, 2> at(const Offset& rows, std::int64_t groups, const Offset& group) const {
         if (from_.scale_layout != ScaleLayout::packed_ue8m0)
-            return tessera::load(numbers_.window({count, groups}, {rows, group}));
-        const auto exponent = bitcast<u8>(tessera::load(bytes_.window({count, groups}, {rows, group})));
+            return tessera::load(numbers_.window({strip_rows, groups}, {rows, group}));
+        const auto exponent = bitcast<u8>(tessera::load(bytes_.window({strip_rows, groups}, {rows, group})));
         return bitcast<f32>(cast<u32>(exponent) << 23u);
     }
     QuantizedLayout from_;
@@ -92,9 +90,9 @@ struct Strip {
     void write(const Form& f, const Value<T, 2>& values) const {
         const auto v = values.split(axis<0>, f.options.num_per_tokens);
         const auto scales = scales_of(channel_maxima(v), limits_of(e4m3), f.options.round_sf);
-        store(sf.block({strip_rows / f.options.num_per_tokens, strip_columns}, {m, n}), scales.sf.squeeze(axis<1>));
         store(y.block({strip_rows, strip_columns}, {m, n}),
               encode<e4m3>(v, scales.inv, f.options.round_sf).merge(axis<0>));
+        store(sf.block({strip_rows / f.options.num_per_tokens, strip_columns}, {m, n}), scales.sf.squeeze(axis<1>));
     }
 };
 
@@ -102,22 +100,35 @@ template <Element In>
 Program plain_program(const Form& f) {
     return record("per_channel_cast", [=](Kernel& k) {
         const Strip<In> s(k, f);
-        const auto piece = f.gather ? s.x.window({strip_rows, strip_columns}, {s.gathered(), s.n * strip_columns})
-                                    : s.x.block({strip_rows, strip_columns}, {s.m, s.n});
-        s.write(f, load(piece));
+        const Offset rows = f.gather ? Offset(s.gathered()) : Offset(s.m * strip_rows);
+        s.write(f, load(s.x.window({strip_rows, strip_columns}, {rows, s.n * strip_columns})));
     });
+}
+
+/// Where a strip's rows of x lie, and the rows of blocks that they belong to.
+struct RowsAndBlocks {
+    Offset rows, blocks;
+};
+RowsAndBlocks rows_and_blocks(const Strip<e4m3>& s, const Form& f, std::int64_t block_rows) {
+    if (f.gather) {
+        const auto pos = s.gathered();
+        if (block_rows == 1) return {pos, pos};
+        return {pos, select(pos < 0, pos, pos / block_rows)};
+    }
+    const Index first = s.m * strip_rows;
+    if (block_rows == 1) return {first, first};
+    return {first, (coordinates({strip_rows}, axis<0>) + first) / block_rows};
 }
 
 Program pair_program(const QuantizedLayout& from, const Form& f) {
     return record("per_channel_cast_pair", [=](Kernel& k) {
         const Strip<e4m3> s(k, f);
         const StripScales x_sf(k, from, s.tokens, f.hidden);
-        const auto rows = f.gather ? cast<i64>(s.gathered()) : s.m * strip_rows + coordinates({strip_rows}, axis<0>);
+        const auto [rows, blocks] = rows_and_blocks(s, f, from.block_rows);
         // 8 codes a thread: its 128 values fit registers as FP32 and are made once.
-        const auto q = load(f.gather ? s.x.window({strip_rows, strip_columns}, {rows, s.n * strip_columns})
-                                     : s.x.block({strip_rows, strip_columns}, {s.m, s.n}),
-                            {.per_thread = {1, 8}});
-        const auto scales = x_sf.load(rows, strip_columns, s.n * strip_columns);
+        const auto q =
+            load(s.x.window({strip_rows, strip_columns}, {rows, s.n * strip_columns}), {.per_thread = {1, 8}});
+        const auto scales = x_sf.load(blocks, s.n * strip_columns);
         s.write(f, x_sf.times(q, scales));
     });
 }

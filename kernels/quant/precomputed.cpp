@@ -19,7 +19,7 @@ Program recorded(std::int64_t hidden, std::int64_t group, bool aligned) {
     return record(name, [=](Kernel& k) {
         const CastTensors<In, Out> t(k, hidden, aligned);
         const ScaleInput sf(k, ScaleLayout::row_major, t.tokens, hidden, 1, group);
-        const ScaledTile tile = ScaledTile::choose(hidden, 1, group, 4096, packed_elements_of(Out));
+        const ScaledTile tile = ScaledTile::choose(hidden, 1, 4096);
         k.threads(128);
         const auto [m, n] = k.grid(ceil_div(t.tokens, tile.rows), ceil_div(hidden, tile.cols));
 

@@ -29,8 +29,7 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOpt
         const bool round = rounds(o.scale_layout, o.round_sf);
         // Two vectors a thread, whatever the input's width, so that loads overlap and indexing is shared.
         constexpr std::int64_t elements = 128 * 2 * 128 / bits_of(In);
-        ScaledTile tile =
-            ScaledTile::choose(hidden, from.block_rows, from.block_columns, elements, packed_elements_of(In));
+        ScaledTile tile = ScaledTile::choose(hidden, from.block_rows, elements);
         if (o.scale_layout == ScaleLayout::packed_ue8m0)
             tile = {std::max<std::int64_t>(1, std::min(tile.rows, elements / (4 * group))),
                     std::max(tile.cols, 4 * group)};
@@ -65,20 +64,45 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOpt
     });
 }
 
-void check(std::int64_t hidden, const QuantizedLayout& from, const CastOptions& o) {
+/// One scale a row: the codes are read twice, the second time from cache.
+template <Element In, Element Out>
+Program rows_recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOptions& o, bool aligned) {
+    return record("per_token_cast_requantize_rows", [=](Kernel& k) {
+        const CastTensors<In, Out> t(k, hidden, aligned);
+        const ScaleInput x_sf(k, from.scale_layout, t.tokens, hidden, from.block_rows, from.block_columns);
+        const ScaleOutput sf(k, o.scale_layout, t.tokens, 1);
+        const bool round = rounds(o.scale_layout, o.round_sf);
+        const ScaledTile tile = ScaledTile::choose(hidden, from.block_rows, 4096);
+        const std::int64_t shared = x_sf.shared_columns(tile), groups = sf.groups();
+        k.threads(128);
+        const auto [m] = k.grid(ceil_div(sf.rows(), tile.rows));
+        const auto codes = [&](const Index& step) {
+            return cast<bf16>(load(t.x.block({tile.rows, tile.cols}, {m, step}))).split(axis<1>, shared);
+        };
+
+        auto largest = k.variable(full({tile.rows, 1}, Value<f32, 0>(0.0f)));
+        k.serial(ceil_div(hidden, tile.cols), [&](Index step) {
+            const auto scaled = cast<f32>(reduce_max(abs(codes(step)), axis<2>)).squeeze(axis<2>) *
+                                x_sf.load(tile, m, step);  // [rows, pieces]
+            largest = max(largest.get(), reduce_max(scaled, axis<1>));
+        });
+        const auto scales = scales_of(largest.get(), limits_of(Out), round);
+        sf.store(spread(scales, {tile.rows, groups}), {tile.rows, groups}, m, 0);
+        k.serial(ceil_div(hidden, tile.cols), [&](Index step) {
+            const auto factor = (x_sf.load(tile, m, step) * scales.inv).unsqueeze(axis<2>);
+            const bool exact = round && from.scale_layout == ScaleLayout::packed_ue8m0;
+            store(t.y.block({tile.rows, tile.cols}, {m, step}), encode<Out>(codes(step), factor, exact).merge(axis<1>));
+        });
+    });
+}
+
+void check(std::int64_t hidden, const CastOptions& o) {
     if (o.format != e4m3 && o.format != e2m1)
         throw UsageError(fmt::format("per_token_cast: re-quantization to {}; use e4m3 or e2m1", name_of(o.format)));
     const std::int64_t n = o.num_per_channels;
-    if (n != 16 && n != 32 && n != 64 && n != 128)
-        throw UsageError(
-            fmt::format("per_token_cast: num_per_channels is {}; for quantized input it is 16, 32, 64 or 128", n));
-    const std::int64_t b = from.block_columns;
-    if (b < hidden && b % n != 0 && (n % b != 0 || b < 16))
-        throw UsageError(
-            fmt::format("per_token_cast: x has scales for {} columns, groups have {}; one must divide the other, and "
-                        "scales cover at "
-                        "least 16 columns",
-                        b, n));
+    if (n != 16 && n != 32 && n != 64 && n != 128 && n != hidden)
+        throw UsageError(fmt::format(
+            "per_token_cast: num_per_channels is {}; it is 16, 32, 64, 128 or the row's {} channels", n, hidden));
     check_whole_bytes("per_token_cast", o.format, hidden);
 }
 
@@ -86,13 +110,17 @@ void check(std::int64_t hidden, const QuantizedLayout& from, const CastOptions& 
 
 Program per_token_cast_program(Element in, const QuantizedLayout& from, std::int64_t hidden, const CastOptions& options,
                                bool aligned) {
-    check(hidden, from, options);
+    check(hidden, options);
     if (in != e4m3 && in != e2m1)
         throw UsageError(fmt::format("per_token_cast: the quantized input is {}; use e4m3 or e2m1", name_of(in)));
     check_whole_bytes("per_token_cast", in, hidden);
+    const std::int64_t n = options.num_per_channels;
+    const bool grouped = n == 16 || n == 32 || n == 64 || n == 128;
     return with_element<e4m3, e2m1>(in, [&]<Element In>() {
-        return with_element<e4m3, e2m1>(
-            options.format, [&]<Element Out>() { return recorded<In, Out>(hidden, from, options, aligned); });
+        return with_element<e4m3, e2m1>(options.format, [&]<Element Out>() {
+            return grouped ? recorded<In, Out>(hidden, from, options, aligned)
+                           : rows_recorded<In, Out>(hidden, from, options, aligned);
+        });
     });
 }
 
@@ -102,7 +130,7 @@ void per_token_cast(const Stream& stream, const QuantizedView& x, const TensorVi
     const std::int64_t tokens = x.data.extents[0], hidden = x.data.extents[1];
     if (x.data.element == e5m6)
         throw UsageError("per_token_cast: the quantized input is e5m6; use e4m3 or e2m1, or cast it back first");
-    check(hidden, x.layout(), options);
+    check(hidden, options);
     const ScaleShape shape{options.scale_layout, tokens, ceil_div(hidden, options.num_per_channels)};
     check_codes("per_token_cast", data, options.format, x.data);
     check_scales("per_token_cast", sf, shape);
@@ -119,7 +147,7 @@ void per_token_cast(const Stream& stream, const QuantizedView& x, const TensorVi
 
 Quantized per_token_cast(const Stream& stream, const QuantizedView& x, const CastOptions& options) {
     check_quantized("per_token_cast", stream, x);
-    check(x.data.extents[1], x.layout(), options);
+    check(x.data.extents[1], options);
     const ScaleShape shape{options.scale_layout, x.data.extents[0],
                            ceil_div(x.data.extents[1], options.num_per_channels)};
     Quantized result{Tensor::empty(stream, options.format, x.data.extents), empty_scales(stream, shape)};

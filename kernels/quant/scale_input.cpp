@@ -12,26 +12,15 @@ namespace tessera::quant {
 
 namespace {
 
-bool is_power_of_two(std::int64_t n) { return std::has_single_bit(static_cast<std::uint64_t>(n)); }
-
 /// A block that reaches past every row or column is as good as a huge power of two.
 std::int64_t reach(std::int64_t block, std::int64_t extent) { return block >= extent ? std::int64_t{1} << 40 : block; }
 
 }  // namespace
 
-ScaledTile ScaledTile::choose(std::int64_t hidden, std::int64_t block_rows, std::int64_t block_columns,
-                              std::int64_t elements, std::int64_t pack) {
-    const std::int64_t wide = elements / 4;
-    const std::int64_t bn = reach(block_columns, hidden);
-    std::int64_t cols = std::max<std::int64_t>(std::gcd(hidden, wide), 128);
-    if (!is_power_of_two(bn)) {
-        const std::int64_t whole = std::lcm(bn, pack);
-        cols = whole * std::max<std::int64_t>(1, wide / whole);
-    }
-    std::int64_t rows = std::max<std::int64_t>(
-        1, static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(elements / cols))));
-    if (block_rows > 1) rows = std::min(rows, block_rows & -block_rows);
-    return {rows, cols};
+ScaledTile ScaledTile::choose(std::int64_t hidden, std::int64_t block_rows, std::int64_t elements) {
+    const std::int64_t cols = std::max<std::int64_t>(std::gcd(hidden, elements / 4), 128);
+    const std::int64_t rows = elements / cols;
+    return {block_rows > 1 ? std::min(rows, block_rows & -block_rows) : rows, cols};
 }
 
 ScaleInput::ScaleInput(Kernel& k, ScaleLayout layout, const Index& tokens, std::int64_t hidden, std::int64_t block_rows,
@@ -54,13 +43,21 @@ ScaleInput::ScaleInput(Kernel& k, ScaleLayout layout, const Index& tokens, std::
     }
 }
 
+template <class Columns>
+Value<f32, 2> ScaleInput::window(std::int64_t rows, std::int64_t columns, const Index& row,
+                                 const Columns& column) const {
+    if (layout_ != ScaleLayout::packed_ue8m0) return tessera::load(numbers_.window({rows, columns}, {row, column}));
+    const auto exponent = bitcast<u8>(tessera::load(bytes_.window({rows, columns}, {row, column})));
+    return bitcast<f32>(cast<u32>(exponent) << 23u);
+}
+
 Value<f32, 2> ScaleInput::load(const ScaledTile& tile, const Index& m, const Index& n) const {
     const std::int64_t rows = block_rows_ == 1 ? tile.rows : 1;
     const Index row = block_rows_ == 1 ? m * tile.rows : m * tile.rows / block_rows_;
-    const Index group = block_columns_ >= tile.cols ? n * tile.cols / block_columns_ : n * groups(tile);
-    if (layout_ != ScaleLayout::packed_ue8m0) return tessera::load(numbers_.window({rows, groups(tile)}, {row, group}));
-    const auto exponent = bitcast<u8>(tessera::load(bytes_.window({rows, groups(tile)}, {row, group})));
-    return bitcast<f32>(cast<u32>(exponent) << 23u);
+    const std::int64_t shared = shared_columns(tile), columns = tile.cols / shared;
+    if (columns == 1) return window(rows, columns, row, n * tile.cols / block_columns_);
+    if (shared == block_columns_) return window(rows, columns, row, n * columns);
+    return window(rows, columns, row, (n * columns + coordinates({columns}, axis<0>)) * shared / block_columns_);
 }
 
 void check_quantized(const char* function, const Stream& stream, const QuantizedView& x) {

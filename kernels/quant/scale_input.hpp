@@ -1,5 +1,7 @@
 #pragma once
 
+#include <numeric>
+
 #include "dsl/front/kernel.hpp"
 #include "kernels/quant.hpp"
 #include "runtime/compiled_kernel.hpp"
@@ -8,13 +10,11 @@
 
 namespace tessera::quant {
 
-/// How data with block scales is cut into tiles of rows × cols, so that a tile's scales are a rectangle.
+/// How data with block scales is cut into tiles of rows × cols.
 struct ScaledTile {
     std::int64_t rows, cols;
-    /// About `elements` values: whole blocks or whole parts of blocks along both axes, and a multiple of `pack`
-    /// columns.
-    static ScaledTile choose(std::int64_t hidden, std::int64_t block_rows, std::int64_t block_columns,
-                             std::int64_t elements, std::int64_t pack);
+    /// About `elements` values: rows within one block, columns a power of two.
+    static ScaledTile choose(std::int64_t hidden, std::int64_t block_rows, std::int64_t elements);
 };
 
 /// The tensor parameter "x_sf".
@@ -23,13 +23,15 @@ public:
     ScaleInput(Kernel& k, ScaleLayout layout, const Index& tokens, std::int64_t hidden, std::int64_t block_rows,
                std::int64_t block_columns);
 
-    /// Scales of the data tile (m, n): extents [rows or 1, columns of blocks]. Byte 0 of packed scales reads as 0.
+    /// Scales of the data tile (m, n): extents [rows or 1, cols / shared_columns]. Byte 0 of packed scales reads as 0.
     Value<f32, 2> load(const ScaledTile& tile, const Index& m, const Index& n) const;
-    /// Extents of that tile along the columns, and columns of data that share one.
-    std::int64_t groups(const ScaledTile& tile) const { return ceil_div(tile.cols, block_columns_); }
-    std::int64_t shared_columns(const ScaledTile& tile) const { return tile.cols / groups(tile); }
+    /// Columns of data that share a scale of that tile: a block's, or the part of it that tiles are made of.
+    std::int64_t shared_columns(const ScaledTile& tile) const { return std::gcd(tile.cols, block_columns_); }
 
 private:
+    template <class Columns>
+    Value<f32, 2> window(std::int64_t rows, std::int64_t columns, const Index& row, const Columns& column) const;
+
     ScaleLayout layout_;
     std::int64_t block_rows_, block_columns_;
     Global<f32, 2> numbers_{detail::ViewSpec{}};

@@ -96,13 +96,12 @@ std::vector<RequantizeCase> requantize_cases(int count) {
         c.in = quantized(random, i, random.pick({Format::e4m3, Format::e2m1}));
         c.in.hidden = round_up(c.in.hidden, reference::pack_of(c.rule.format));
         c.rule.block_rows = 1;
-        c.rule.block_columns = random.pick<std::int64_t>({16, 32, 64, 128});
+        c.rule.block_columns = random.pick<std::int64_t>({16, 32, 64, 128, 128, c.in.hidden});
         c.rule.scales = random_scale_layout(random);
         c.rule.round = c.rule.scales == Scales::packed_ue8m0 || random.one_in(2);
         c.in.from.block_rows = random.pick<std::int64_t>({1, 1, 3, 32, 32, 96, 128, 128, 1000});
-        const std::int64_t n = c.rule.block_columns;
-        c.in.from.block_columns = random.pick<std::int64_t>(
-            {16, 32, 64, 128, 128, 256, 512, 2048, 3 * n, 5 * n, c.in.hidden, c.in.hidden + 77, 100'000});
+        c.in.from.block_columns = random.pick<std::int64_t>({1, 3, 8, 16, 32, 32, 48, 64, 100, 128, 128, 256, 320, 384,
+                                                             512, 2048, c.in.hidden, c.in.hidden + 77, 100'000});
         cases.push_back(c);
     }
     return cases;
