@@ -30,6 +30,7 @@ struct Category {
 const std::vector<Category>& categories();
 
 std::vector<Case> quant_cases();
+std::vector<Case> swiglu_cases();
 std::vector<Case> transpose_cases();
 
 }  // namespace tessera::bench

@@ -5,6 +5,7 @@ namespace tessera::bench {
 const std::vector<Category>& categories() {
     static const std::vector<Category> all = {
         {"quant", quant_cases},
+        {"swiglu", swiglu_cases},
         {"transpose", transpose_cases},
     };
     return all;

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "bench/report.hpp"
 #include "dsl/base/error.hpp"
+#include "runtime/output_file.hpp"
 
 namespace tessera::bench {
 
@@ -58,16 +60,15 @@ void write_json(const std::string& path, const std::string& device, const std::v
                               {"spread", r.time.spread},   {"copy_us", r.copy_us}, {"launch_us", r.launch_us},
                               {"compile_ms", r.compile_ms}};
         if (r.registers) row["registers"] = *r.registers;
-        if (r.spill_bytes) row["stack_bytes"] = *r.spill_bytes;
+        if (r.stack_bytes) row["stack_bytes"] = *r.stack_bytes;
         if (r.reference_us) row["reference_us"] = *r.reference_us;
         if (r.goal_us) row["goal_us"] = *r.goal_us;
         all.push_back(std::move(row));
     }
-    std::ofstream file(path);
-    file << all.dump(1) << "\n";
-    file.flush();
-    if (!file)
-        throw UsageError(fmt::format("{} cannot be written; name a file in a folder that exists and has room", path));
+    const std::string text = all.dump(1) + "\n";
+    OutputFile file(path, true);
+    file.write_at(0, std::as_bytes(std::span(text)));
+    file.publish();
 }
 
 std::vector<Regression> compare(const std::string& path, const std::vector<Row>& rows) {

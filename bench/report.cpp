@@ -23,7 +23,7 @@ std::string table_row(const Row& row) {
                       "{:<58} {:>8.1f} {:>6.0f} {:>5.0f}% {:>6} {:>6} {:>4} {:>5} {:>5.1f}\n", name,
                       row.time.microseconds, row.gigabytes_per_second(), 100 * row.of_copy(), ratio(row.goal_us),
                       ratio(row.reference_us),
-                      row.registers ? fmt::format("{}{}", *row.registers, row.spill_bytes.value_or(0) ? "!" : "") : "-",
+                      row.registers ? fmt::format("{}{}", *row.registers, row.stack_bytes.value_or(0) ? "!" : "") : "-",
                       row.compile_ms > 0 ? fmt::format("{:.0f}", row.compile_ms) : "-", row.launch_us);
 }
 

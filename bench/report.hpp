@@ -11,7 +11,7 @@ namespace tessera::bench {
 std::string table_head();
 std::string table_row(const Row& row);
 
-/// Errors: UsageError if the file cannot be written.
+/// Replaces the file as a whole. Errors: UsageError if it cannot be written; the old one stays.
 void write_json(const std::string& path, const std::string& device, const std::vector<Row>& rows);
 
 /// A case that became slower than in an older file by more than the noise of both.

@@ -38,7 +38,7 @@ void add_resources(Row& row, const Case& c, const Target& target) {
     const Compiled compiled = compile_for(c.program(), target);
     for (const runtime::CubinFacts& facts : runtime::read_cubin(compiled.cubin)) {
         row.registers = facts.registers;
-        row.spill_bytes = facts.stack_bytes;
+        row.stack_bytes = facts.stack_bytes;
     }
 }
 

@@ -16,10 +16,10 @@ struct Row {
     std::int64_t bytes = 0;
     int sets = 0;  // of buffers that were rotated
     DeviceClock::Time time{};
-    double copy_us = 0;    // a driver copy that moves as many bytes, in this run
-    double launch_us = 0;  // host time of one launch
-    std::optional<int> registers, spill_bytes;
-    double compile_ms = 0;  // 0: it came from a cache
+    double copy_us = 0;                         // a driver copy that moves as many bytes, in this run
+    double launch_us = 0;                       // host time of one launch
+    std::optional<int> registers, stack_bytes;  // of a thread; a stack is where spills go
+    double compile_ms = 0;                      // 0: it came from a cache
     std::optional<double> reference_us, goal_us;
 
     double gigabytes_per_second() const { return static_cast<double>(bytes) / time.microseconds / 1e3; }

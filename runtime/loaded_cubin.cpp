@@ -28,11 +28,11 @@ void check_load(DriverResult result, const char* call, const Device& device, con
     const char* name = nullptr;
     driver().api.error_name(result, &name);
     const auto& path = nvrtc_search().path;
-    throw CompileError(
-        fmt::format("{} refuses the machine code of kernel {} for {}: {} gives {}. The driver is for {}, the compiler is {}; an "
-                    "NVRTC that is not newer than the driver can be named in TESSERA_NVRTC",
-                    device.spelling(), compiled.kernel, compiled.target.arch(), call, name ? name : "an unknown error",
-                    version_text(driver().version), path ? path->native() : "not known"));
+    throw CompileError(fmt::format(
+        "{} refuses the machine code of kernel {} for {}: {} gives {}. The driver is for {}, the compiler is {}; an "
+        "NVRTC that is not newer than the driver can be named in TESSERA_NVRTC",
+        device.spelling(), compiled.kernel, compiled.target.arch(), call, name ? name : "an unknown error",
+        version_text(driver().version), path ? path->native() : "not known"));
 }
 
 }  // namespace
@@ -51,8 +51,8 @@ LoadedCubin::LoadedCubin(const Device& device, const Compiled& compiled, std::in
         check_driver(api.kernel_set_attribute(kernel_attribute_dynamic_shared, static_cast<int>(shared_bytes), kernel_,
                                               device.index()),
                      "cuKernelSetAttribute",
-                     fmt::format("give kernel {} {} bytes of shared memory ({} has {} a block)", compiled.kernel, shared_bytes,
-                                 device.name(), device.target().shared_bytes));
+                     fmt::format("give kernel {} {} bytes of shared memory ({} has {} a block)", compiled.kernel,
+                                 shared_bytes, device.name(), device.target().shared_bytes));
 }
 
 LoadedCubin::~LoadedCubin() {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -119,7 +120,13 @@ const StoredTensor* SafetensorsFile::find(std::string_view name) const {
 }
 
 std::vector<std::byte> SafetensorsFile::read(const StoredTensor& tensor) const {
-    std::vector<std::byte> bytes(tensor.bytes());
+    std::vector<std::byte> bytes;
+    try {
+        bytes.resize(tensor.bytes());
+    } catch (const std::exception&) {
+        throw UsageError(fmt::format("{}: there is no memory for the {} bytes of the tensor {}; read it in pieces",
+                                     path_, tensor.bytes(), json::shown(tensor.name)));
+    }
     read(tensor, 0, bytes);
     return bytes;
 }

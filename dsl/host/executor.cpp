@@ -108,6 +108,9 @@ void Executable::run(const Arguments& arguments, const Settings& settings) const
         out_of_memory(*impl_->program);
     } catch (const std::length_error&) {
         out_of_memory(*impl_->program);
+    } catch (const std::out_of_range&) {
+        throw InternalError("kernel '" + impl_->program->name +
+                            "': its lowered program names a tensor, tile, array, local or loop that its tables lack");
     }
 }
 

@@ -22,6 +22,7 @@ struct Settings {
 /// A lowered program made ready to run on the CPU. Thread-safe: run may be called from several threads at once.
 class Executable {
 public:
+    /// Errors: InternalError for no program.
     explicit Executable(std::shared_ptr<const ir::Program> lowered);
     ~Executable();
     Executable(Executable&&) noexcept;
@@ -29,7 +30,8 @@ public:
 
     /// Runs every block of the grid. A grid with an extent of 0 runs nothing.
     /// Errors: UsageError for an access out of bounds, misaligned or unordered, with the writer's line, the tensor's
-    /// name, coordinates, block and thread.
+    /// name, coordinates, block and thread, and when memory is out; InternalError for a program that is not a
+    /// well-formed lowered one.
     void run(const Arguments& arguments, const Settings& settings = {}) const;
 
 private:

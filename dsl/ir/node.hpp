@@ -13,8 +13,8 @@
 // Expression nodes. One closed set serves both stages of a program:
 //   recorded  a node is a tile (shape = extents) or a scalar (rank 0), uniform over the block when rank 0;
 //   lowered   a node is what one thread holds: a scalar (rank 0) or a packed word (shape {lanes}, one 32-bit register).
-// Every kind is a struct whose fields() names its fields once; walking, rewriting, equality and printing derive from it.
-// A node's identity is its address. Nodes are immutable once made and live as long as their Arena.
+// Every kind is a struct whose fields() names its fields once; walking, rewriting, equality and printing derive from
+// it. A node's identity is its address. Nodes are immutable once made and live as long as their Arena.
 
 namespace tessera::ir {
 
@@ -22,8 +22,9 @@ struct Node;
 using Ref = const Node*;
 
 /// A rectangular piece of a tensor or shared tile. Each axis of the memory has an offset (i64, rank 0) and an extent;
-/// a `picked` axis (extent 1) does not appear in the tile. Along an axis of a tensor the offset may be a tile of indices
-/// (i32 or i64, rank 1, the axis' extent): element i lies at index i, wherever that is; what is outside is masked.
+/// a `picked` axis (extent 1) does not appear in the tile. Along an axis of a tensor the offset may be a tile of
+/// indices (i32 or i64, rank 1, the axis' extent): element i lies at index i, wherever that is; what is outside is
+/// masked.
 struct ViewAxis {
     Ref offset;
     std::int64_t extent;
@@ -152,9 +153,9 @@ struct Shuffle {  // the value that the lane with index ^ mask holds; all thread
     static void fields(auto& s, auto&& f) { f("value", s.value), f("mask", s.mask); }
 };
 
-using Op = std::variant<Constant, Parameter, LoopIndex, Unary, Binary, Fma, Select, Cast, Bitcast, BlockIndex, Coordinate, Load,
-                        Reduce, Broadcast, Reshape, Permute, Convert, VariableRead, ThreadIndex, LinearBlock, Local, Register,
-                        Lane, Pack, Shuffle>;
+using Op = std::variant<Constant, Parameter, LoopIndex, Unary, Binary, Fma, Select, Cast, Bitcast, BlockIndex,
+                        Coordinate, Load, Reduce, Broadcast, Reshape, Permute, Convert, VariableRead, ThreadIndex,
+                        LinearBlock, Local, Register, Lane, Pack, Shuffle>;
 
 struct Node {
     int id;  // dense within its arena, in order of creation

@@ -8,10 +8,29 @@ enum class UnaryOp : std::uint8_t { neg, abs, bit_not, rsqrt, exp };
 
 /// Comparisons give boolean. `min` and `max` drop NaN and order −0 below +0. Integer `div` and `mod` truncate.
 /// `max_magnitude` (f16, bf16) is the larger |·| under the product of the signs; NaN is dropped.
-/// Shifts take a count below the width. `div_bounded` (f32) has the bits of `div` for b, |a| and |a/b| in [2⁻¹⁰⁰, 2¹⁰⁰],
-/// b > 0, and for a = ±0; elsewhere its result is undefined.
+/// Shifts take a count below the width. `div_bounded` (f32) has the bits of `div` for b > 0 and b, |a| and |a/b| in
+/// [2⁻¹⁰⁰, 2¹⁰⁰], and for a = ±0; elsewhere its result is undefined.
 enum class BinaryOp : std::uint8_t {
-    add, sub, mul, div, div_bounded, mod, min, max, max_magnitude, bit_and, bit_or, bit_xor, shl, shr, eq, ne, lt, le, gt, ge,
+    add,
+    sub,
+    mul,
+    div,
+    div_bounded,
+    mod,
+    min,
+    max,
+    max_magnitude,
+    bit_and,
+    bit_or,
+    bit_xor,
+    shl,
+    shr,
+    eq,
+    ne,
+    lt,
+    le,
+    gt,
+    ge,
 };
 
 enum class ReduceOp : std::uint8_t { sum, max, min };

@@ -44,9 +44,7 @@ struct Line {
         return (name ? *name : "null") + " = " + text.definition(s.value);
     }
     std::string operator()(const Store& s) { return "store " + text(s.value) + " to " + text.view(s.view); }
-    std::string operator()(const Accumulate& s) {
-        return "atomic add " + text(s.value) + " to " + text.view(s.view);
-    }
+    std::string operator()(const Accumulate& s) { return "atomic add " + text(s.value) + " to " + text.view(s.view); }
     std::string operator()(const Assign& s) { return names.variable(s.variable) + " = " + text(s.value); }
     std::string operator()(const Comment& s) { return "// " + s.text; }
     std::string operator()(const Declare& s) { return "declare " + names.array(s.array); }

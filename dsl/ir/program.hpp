@@ -26,7 +26,8 @@ struct TensorParam {
     Place place;
 };
 
-/// A number known only at launch. `dim`s are i64 and are bound from tensor extents and strides that consist of them alone.
+/// A number known only at launch. `dim`s are i64 and are bound from tensor extents and strides that consist of them
+/// alone.
 struct ScalarParam {
     std::string name;
     Element type;
@@ -34,8 +35,8 @@ struct ScalarParam {
     Place place;
 };
 
-/// XOR swizzle of the element offset inside a shared tile: bits [shift, shift + bits) of (offset >> base) are XORed into
-/// its bits [0, bits). bits = 0: none.
+/// XOR swizzle of the element offset inside a shared tile: bits [shift, shift + bits) of (offset >> base) are XORed
+/// into its bits [0, bits). bits = 0: none.
 struct Swizzle {
     int bits = 0, base = 0, shift = 0;
 };
@@ -72,7 +73,7 @@ struct Program {
     std::string name;
     Stage stage = Stage::recorded;
     Place place;
-    int threads = 128;                // of a block
+    int threads = 128;                 // of a block
     std::vector<TensorParam> tensors;  // launch arguments: tensors first, then scalars
     std::vector<ScalarParam> scalars;
     std::vector<Ref> grid;  // extents, i64 over parameters; the last axis runs fastest

@@ -14,40 +14,37 @@ namespace tessera::moe {
 
 namespace {
 
-/// The scales' part of the kernel. They are spread over the same grid as the rows.
-class ScaleRows {
-public:
-    ScaleRows(Kernel& k, ExpandedScales layout, std::int64_t words, const Index& tokens, const Index& positions,
-              std::int64_t rows, std::int64_t column_blocks)
-        : layout_(layout), rows_(rows) {
-        if (layout == ExpandedScales::none) return;
-        const std::int64_t each = ceil_div(words, column_blocks);
-        words_ = each > 128 ? align_up(each, 128)
-                            : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(each)));
-        const Dim row = k.dim("x_sf_row"), column = k.dim("x_sf_column");
-        from_ = k.input<u32>("x_sf", {tokens, words}, {.align = 4, .strides = {row, column}});
-        if (layout == ExpandedScales::row_major)
-            to_ = k.output<u32>("out_sf", {positions, words}, {.align = 4});
-        else
-            to_ = k.output<u32>("out_sf", {align_up(positions, 4), words}, {.strides = {1, k.dim("out_sf_column")}});
-    }
-    void load(const Index& m, const Index& n) {
-        if (layout_ != ExpandedScales::none) value_ = tessera::load(from_.block({rows_, words_}, {m, n}));
-    }
-    void store(const Offset& to, const Index& n) const {
-        if (layout_ != ExpandedScales::none) tessera::store(to_.window({rows_, words_}, {to, n * words_}), value_);
-    }
-    void clear(const Offset& at, const Index& n) const {
-        if (layout_ != ExpandedScales::none)
-            tessera::store(to_.window({rows_, words_}, {at, n * words_}), full({rows_, words_}, Value<u32, 0>(0u)));
-    }
+/// Where the rows of tokens and of the positions of the same numbers go. Made once for the data and once for the
+/// scales: tiles of another shape lie over the threads in another way, and the lists come from cache.
+struct Destinations {
+    std::vector<Value<i64, 1>> slots;
+    Value<i64, 1> padding;
 
-private:
-    ExpandedScales layout_;
-    std::int64_t rows_, words_ = 1;
-    Global<u32, 2> from_{detail::ViewSpec{}}, to_{detail::ViewSpec{}};
-    Value<u32, 2> value_{nullptr};
+    Destinations(const Global<i32, 2>& token_topk_to_pos, const Global<i32, 1>& pos_to_expert, std::int64_t rows,
+                 const Index& m, std::int64_t topk, const Index& positions)
+        : padding(nullptr) {
+        for (std::int64_t s = 0; s < topk; ++s) {
+            const auto pos = load(token_topk_to_pos.window({rows, 1}, {m * rows, s}), -1).squeeze(axis<1>);
+            const auto wide = cast<i64>(pos);
+            slots.push_back(select(wide < positions, wide, -1));
+        }
+        const auto own = m * rows + coordinates({rows}, axis<0>);
+        padding = select(load(pos_to_expert.block({rows}, {m}), -1) < 0, own, -1);
+    }
 };
+
+/// Stores a tile at rows `at`.
+template <Element T>
+void store_rows(const Global<T, 2>& to, const Value<i64, 1>& at, const Index& column, const Value<T, 2>& v) {
+    store(to.window({v.extent(0), v.extent(1)}, {at, column}), v);
+}
+
+/// The columns of scales that each of `blocks` blocks moves.
+std::int64_t scale_columns(std::int64_t words, std::int64_t blocks) {
+    const std::int64_t each = ceil_div(words, blocks);
+    if (each > 128) return align_up(each, 128);
+    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(each)));
+}
 
 /// Block (m, n) moves rows of tokens to where their slots say, and clears the rows of padding among the positions of
 /// the same numbers.
@@ -56,6 +53,7 @@ Program recorded(std::int64_t row, std::int64_t topk, int align, ExpandedScales 
     return record("expand_to_fused", [=](Kernel& k) {
         const std::int64_t vector = align * 8 / bits_of(Word);
         const auto [rows, cols, threads] = row_tile(row, vector);
+        const bool columns = scales == ExpandedScales::column_major;
         const Dim tokens = k.dim("tokens"), positions = k.dim("positions");
         const auto x =
             k.input<Word>("x", {tokens, row}, {.align = align, .strides = {k.dim("x_pitch", multiple_of(vector)), 1}});
@@ -63,24 +61,26 @@ Program recorded(std::int64_t row, std::int64_t topk, int align, ExpandedScales 
             k.input<i32>("token_topk_to_pos", {tokens, topk}, {.align = 4, .strides = {k.dim("slots_pitch"), 1}});
         const auto expert = k.input<i32>("pos_to_expert", {positions}, {.align = 4});
         const auto out = k.output<Word>("out", {positions, row}, {.align = align});
-        ScaleRows sf(k, scales, scale_words, tokens, positions, rows, ceil_div(row, cols));
         k.threads(threads);
-        const Index covered = scales == ExpandedScales::column_major ? align_up(positions, 4) : positions;
+        const Index covered = columns ? align_up(positions, 4) : positions;
         const auto [m, n] = k.grid(ceil_div(max(tokens, covered), rows), ceil_div(row, cols));
 
         const auto v = load(x.block({rows, cols}, {m, n}));
-        sf.load(m, n);
-        std::vector<Value<i32, 1>> to;
-        for (std::int64_t s = 0; s < topk; ++s)
-            to.push_back(load(slots.window({rows, 1}, {m * rows, s}), -1).squeeze(axis<1>));
-        const auto own = m * rows + coordinates({rows}, axis<0>);
-        const auto padding = select(load(expert.block({rows}, {m}), -1) < 0, own, -1);
-        store(out.window({rows, cols}, {padding, n * cols}), full({rows, cols}, Value<Word, 0>(0)));
-        sf.clear(padding, n);
-        for (const auto& pos : to) {
-            store(out.window({rows, cols}, {pos, n * cols}), v);
-            sf.store(pos, n);
-        }
+        const Destinations to(slots, expert, rows, m, topk, positions);
+        store_rows(out, to.padding, n * cols, full({rows, cols}, Value<Word, 0>(0)));
+        for (const auto& pos : to.slots) store_rows(out, pos, n * cols, v);
+        if (scales == ExpandedScales::none) return;
+
+        const Dim sf_row = k.dim("x_sf_row"), sf_column = k.dim("x_sf_column");
+        const auto x_sf = k.input<u32>("x_sf", {tokens, scale_words}, {.align = 4, .strides = {sf_row, sf_column}});
+        const auto out_sf =
+            columns ? k.output<u32>("out_sf", {covered, scale_words}, {.strides = {1, k.dim("out_sf_column")}})
+                    : k.output<u32>("out_sf", {positions, scale_words}, {.align = 4});
+        const std::int64_t words = scale_columns(scale_words, ceil_div(row, cols));
+        const auto sf = load(x_sf.block({rows, words}, {m, n}));
+        const Destinations sf_to(slots, expert, rows, m, topk, positions);
+        store_rows(out_sf, sf_to.padding, n * words, full({rows, words}, Value<u32, 0>(0u)));
+        for (const auto& pos : sf_to.slots) store_rows(out_sf, pos, n * words, sf);
     });
 }
 

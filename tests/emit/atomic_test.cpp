@@ -31,10 +31,11 @@ ir::Program sample() {
 
 TEST_CASE("atomic additions are reductions in global memory") {
     const std::string text = emit::cuda_text(sample(), Target::h200());
-    for (const char* line : {"    atomic_add_4(sum_i32 + block, 5);\n", "    atomic_add_4_if(in, sum_u32 + 2, 1u);\n",
-                             "    atomic_add_8(sum_i64 + block, 5ll);\n", "    atomic_add_8_if(in, sum_u64 + 2, 1ull);\n",
-                             "asm volatile(\"red.global.add.u64 [%0], %1;\"",
-                             "asm volatile(\"{ .reg .pred in; setp.ne.u32 in, %2, 0; @in red.global.add.u32 [%0], %1; }\""})
+    for (const char* line :
+         {"    atomic_add_4(sum_i32 + block, 5);\n", "    atomic_add_4_if(in, sum_u32 + 2, 1u);\n",
+          "    atomic_add_8(sum_i64 + block, 5ll);\n", "    atomic_add_8_if(in, sum_u64 + 2, 1ull);\n",
+          "asm volatile(\"red.global.add.u64 [%0], %1;\"",
+          "asm volatile(\"{ .reg .pred in; setp.ne.u32 in, %2, 0; @in red.global.add.u32 [%0], %1; }\""})
         CHECK_THAT(text, Catch::Contains(line));
 }
 

@@ -28,7 +28,8 @@ TEST_CASE("additions of all workers arrive", "[host]") {
         std::int64_t sums[2] = {5, 7};
         std::uint32_t parts[8] = {0xFFFFFFFF, 1, 2, 3, 4, 5, 6, 7};
         b.executable().run({{sums, parts}, {}}, {.check = check, .workers = 4});
-        CHECK(sums[0] == 5 + std::int64_t{threads} * blocks * (blocks - 1) / 2 + std::int64_t{blocks} * threads * 63 / 2);
+        CHECK(sums[0] ==
+              5 + std::int64_t{threads} * blocks * (blocks - 1) / 2 + std::int64_t{blocks} * threads * 63 / 2);
         CHECK(sums[1] == 7 - blocks * threads / 2);
         CHECK(parts[0] == blocks * threads / 8 * 3 - 1);  // wraps
         for (std::uint32_t i = 1; i < 8; ++i) CHECK(parts[i] == i + blocks * threads / 8 * 3);

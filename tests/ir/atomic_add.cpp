@@ -66,9 +66,7 @@ TEST_CASE("recorded atomic additions are of whole numbers to inout tensors") {
              s.sum().value = s.node(i16, {4}, Broadcast{s.constant(i16, 1)});
          }},
         {"atomic", "global memory",
-         [](A& s) {
-             s.sum().view = {Space::shared, 0, {{s.wide(0), 4, false}, {s.wide(0), 1, true}}};
-         }},
+         [](A& s) { s.sum().view = {Space::shared, 0, {{s.wide(0), 4, false}, {s.wide(0), 1, true}}}; }},
     };
     check_breaches(breaches);
 }
@@ -78,7 +76,7 @@ TEST_CASE("lowered atomic additions move one element") {
     const Breach<A> breaches[] = {
         {"role", "an inout tensor", [](A& s) { s.p.tensors[2].role = Role::input; }},
         {"operand-type", "not the memory's", [](A& s) { s.sum().value = s.narrow(1); }},
-        {"lanes", "one element", 
+        {"lanes", "one element",
          [](A& s) {
              s.p.tensors[2].align = 16;
              s.sum().access.lanes = 2;

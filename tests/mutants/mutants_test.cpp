@@ -91,8 +91,7 @@ bool casts(const CompiledKernel& kernel, Element type, std::int64_t tokens, std:
            const reference::QuantizeRule& rule) {
     const std::int64_t pitch = pitch_of(hidden);
     const Bytes x = hard_values(type, tokens * pitch, 5);
-    const reference::Quantized expected =
-        reference::quantize({x.data(), type == bf16, tokens, hidden, pitch}, rule);
+    const reference::Quantized expected = reference::quantize({x.data(), type == bf16, tokens, hidden, pitch}, rule);
     const Stream stream = host.stream();
     const auto words = static_cast<std::int64_t>(expected.scales.size());
     const Guarded in(stream, x), codes(stream, tokens * hidden), scales(stream, words * 4);

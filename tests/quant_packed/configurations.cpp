@@ -67,7 +67,7 @@ void block_casts(List& list) {
 /// Layouts and blocks of given scales.
 std::vector<quant::QuantizedLayout> given_scales() {
     std::vector<quant::QuantizedLayout> all;
-    for (const auto [rows, columns] :
+    for (const auto& [rows, columns] :
          {std::pair<std::int64_t, std::int64_t>{1, 128}, {32, 32}, {128, 128}, {1, hidden}, {128, 1}, {3, 48}})
         for (const auto layout : {ScaleLayout::row_major, ScaleLayout::column_major, ScaleLayout::packed_ue8m0})
             all.push_back({layout, rows, columns});

@@ -104,7 +104,7 @@ TEST_CASE("exp, fma and divide_bounded", "[front]") {
         put(2, divide_bounded(a, b));
     });
     const float ulp = 0x1p-23f;
-    std::vector<float> x = {0, 1, -1, 88, -110, 1 + ulp, -0.0f, 3,       // a
+    std::vector<float> x = {0, 1, -1, 88, -110, 1 + ulp, -0.0f, 3,        // a
                             1, 3, 7,  9,  11,   1 - ulp, 5,     0x1p99f,  // b
                             1, 2, 3,  4,  5,    -1,      6,     0},
                        y(24, -1);

@@ -110,7 +110,7 @@ TEST_CASE("many threads that want a few kernels compile each once") {
     for (std::size_t i = 4; i < got.size(); ++i) CHECK(got[i] == got[i % 4]);
 }
 
-TEST_CASE("a text that does not compile is an error with all that helps") {
+TEST_CASE("a text that does not compile is an error with all that helps", "[C37]") {
     if (!test::has_nvrtc()) return;
     const test::ScratchFolder folder;
     Compiler compiler(cache_in(folder.path()));

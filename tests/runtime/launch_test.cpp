@@ -97,7 +97,7 @@ TEST_CASE("the grid is the product of its extents; an empty one is 0; too many b
     CHECK_THROWS_AS(blocks(std::numeric_limits<std::int64_t>::max() / 2), UsageError);
 }
 
-TEST_CASE("every wrong tensor is refused with what is expected, what came and the cure") {
+TEST_CASE("every wrong tensor is refused with what is expected, what came and the cure", "[C37]") {
     Call call;
     SECTION("element") {
         call.x.element = f32;

@@ -33,7 +33,7 @@ TEST_CASE("a view is dense unless strides are given, and knows its bytes") {
     CHECK_THROWS_WITH(TensorView::of(host, &byte, f32, {3, 4}, {1}), Contains("needs as many strides, got [1]"));
 }
 
-TEST_CASE("slices move the base and stay within the tensor") {
+TEST_CASE("slices move the base and stay within the tensor", "[C37]") {
     std::vector<float> data(20);
     const TensorView v = TensorView::of(Device(), data.data(), f32, {4, 5});
     const TensorView part = v.slice(0, 1, 3).slice(1, 2, 5);

@@ -2,6 +2,8 @@
 #include "tools/tessera/compare.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
 
 namespace tessera::tool {
 namespace {
@@ -64,6 +66,60 @@ TEST_CASE("bytes of packed scales behind the last block are ignored in the file 
     const CaseTensor wide = words({1, 2}, {1, 4}, bytes({1, 2, 3, 4, 5, 9, 9, 9}));
     CHECK(said(wide, words({1, 2}, {1, 4}, bytes({1, 2, 3, 4, 5, 0, 0, 0})), Rule{5}) == "equal");
     CHECK(said(wide, words({1, 2}, {1, 4}, bytes({1, 2, 3, 4, 0, 0, 0, 0})), Rule{5}) != "equal");
+}
+
+CaseTensor floats(std::initializer_list<float> values) {
+    const auto n = static_cast<std::int64_t>(values.size());
+    CaseTensor t{"sf", StoredType::F32, {n}, {1}, std::vector<std::byte>(values.size() * sizeof(float))};
+    std::memcpy(t.values.data(), std::data(values), t.values.size());
+    return t;
+}
+
+TEST_CASE("rows that are unspecified are not compared") {
+    Rule rule;
+    rule.rows = {true, false};
+    CaseTensor got = two_rows;
+    got.values[5] = std::byte{0x16};
+    CHECK(said(two_rows, got, rule) == "equal");
+    got.values[2] = std::byte{0x16};
+    CHECK(said(two_rows, got, rule) == "differs in 1 of 2 elements, first at [0, 0]: expected 0x04030201, got 0x04160201");
+}
+
+TEST_CASE("FP32 may differ by units in the last place on the host alone") {
+    Rule rule;
+    rule.host_ulps = 2;
+    const CaseTensor file = floats({1.0f, -2.0f, 0.0f});
+    const auto on = [&](bool host, std::initializer_list<float> values) {
+        return difference(file, {floats(values), {}, host}, rule).has_value();
+    };
+    const float ulp = 0x1p-23f;
+    CHECK_FALSE(on(true, {1 + 2 * ulp, -2 - 4 * ulp, 0}));
+    CHECK_FALSE(on(true, {1 - ulp, -2, 0}));
+    CHECK(on(true, {1 + 3 * ulp, -2, 0}));
+    CHECK(on(true, {1, -2, -0.0f}));
+    CHECK(on(true, {1, -2, NAN}));
+    CHECK(on(false, {1 + ulp, -2, 0}));
+}
+
+TEST_CASE("FP32 within a limit, and counts up to a common multiple") {
+    Rule limit;
+    limit.absolute = 0.5, limit.relative = 0.25;
+    CHECK(said(floats({4, -4}), floats({5.5f, -2.5f}), limit) == "equal");
+    CHECK(said(floats({4, -4}), floats({5.6f, -4}), limit) != "equal");
+    CHECK(said(floats({4, -4}), floats({4, NAN}), limit) != "equal");
+    Rule multiple;
+    multiple.multiple = true;
+    const auto counts = [](std::initializer_list<std::int64_t> values) {
+        CaseTensor t{"n", StoredType::I64, {3}, {1}, std::vector<std::byte>(24)};
+        std::memcpy(t.values.data(), std::data(values), 24);
+        return t;
+    };
+    CHECK(said(counts({256, 0, 384}), counts({2, 0, 3}), multiple) == "equal");
+    CHECK(said(counts({2, 0, 3}), counts({2, 0, 3}), multiple) == "equal");
+    CHECK(said(counts({256, 0, 383}), counts({2, 0, 3}), multiple) != "equal");
+    CHECK(said(counts({256, 1, 384}), counts({2, 0, 3}), multiple) != "equal");
+    CHECK(said(counts({0, 0, 0}), counts({2, 0, 3}), multiple) != "equal");
+    CHECK(said(counts({256, 0, 384}), counts({2, 0, 3})) != "equal");
 }
 
 TEST_CASE("padding must be 0") {

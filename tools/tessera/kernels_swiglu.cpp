@@ -85,8 +85,12 @@ std::vector<Result> run_backward(const Stream& stream, const Case& the_case) {
         kept.emplace_back(stream, *the_case.input(name));
         return kept.back();
     };
-    const swiglu::BackwardInputs inputs{upload("x"),      upload("x_sf"),              upload("grad_out"),
-                                        upload("weight"), upload("pos_to_token_topk"), upload("token_topk_to_pos")};
+    const swiglu::BackwardInputs inputs{upload("x"),
+                                        upload("x_sf"),
+                                        upload("grad_out"),
+                                        upload("weight"),
+                                        upload("pos_to_token_topk"),
+                                        upload("token_topk_to_pos")};
     const auto g = swiglu::backward_and_per_token_cast(stream, inputs, backward_options(the_case.args));
     std::vector<Result> results;
     results.push_back(download(stream, "out", g.out));
