@@ -29,6 +29,8 @@ struct Category {
 /// All categories, in the order of the table.
 const std::vector<Category>& categories();
 
+std::vector<Case> channel_cases();
+std::vector<Case> moe_cases();
 std::vector<Case> quant_cases();
 std::vector<Case> swiglu_cases();
 std::vector<Case> transpose_cases();

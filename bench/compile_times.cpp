@@ -56,7 +56,9 @@ double median(std::vector<double> v) {
 int print_compile_times(const Target& target) {
     using Clock = std::chrono::steady_clock;
     const auto ms = [](Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
-    runtime::Compiler compiler({.enabled = false});  // no disk cache: every kernel meets NVRTC
+    runtime::CacheSettings no_cache;  // every kernel meets NVRTC
+    no_cache.enabled = false;
+    runtime::Compiler compiler(no_cache);
     runtime::CounterSet counters;
     std::vector<double> front, whole;
     fmt::print("for {}\n{:<56} {:>22} {:>18}\n", target.arch(), "kernel", "record+lower+emit ms", "with NVRTC ms");

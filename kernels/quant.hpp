@@ -23,6 +23,8 @@ struct CastOptions {
     ScaleLayout scale_layout = ScaleLayout::row_major;
     /// Scales are rounded up to powers of two; packed scales always are.
     bool round_sf = false;
+    /// e5m6: codes below 2⁻¹⁴ are rounded to nearest even like all others; see per_token_cast.
+    bool round_subnormals = false;
 };
 
 struct BlockCastOptions {
@@ -67,8 +69,8 @@ struct Quantized {
 /// Not finite: NaN does not enter amax and becomes the NaN code of e4m3, +6 in e2m1, −0 in e5m6. An infinity makes sf
 /// infinite (byte 255) and inv 0: its finite neighbours become zeros of their signs and itself what NaN becomes.
 /// Rounding: to nearest, ties to even, saturating, but for e5m6 codes of |x · inv| < 2⁻¹⁴: these are cut off, and the
-/// 17 low bits of the FP32 product may add a unit of 2⁻²⁰ (0.75, 1.5, 3.5 and 62.75 units give 0, 1, 3 and 62), as the
-/// kernels do that these codes are exchanged with.
+/// 17 low bits of the FP32 product may add a unit of 2⁻²⁰, as the kernels do that these codes are exchanged with: 0.75,
+/// 1.5, 3.5 and 62.75 units give 0, 1, 3 and 62. With round_subnormals they give 1, 2, 4 and 63.
 Quantized per_token_cast(const Stream& stream, const TensorView& x, const CastOptions& options = {});
 /// The same into given tensors: `data` dense; `sf` of exactly these extents, whose column stride may exceed Mp by
 /// multiples of 4. Column-major and packed scales need a base aligned to 16 bytes and memory for Mp rows.

@@ -26,20 +26,24 @@ Quantized per_channel_cast_and_transpose(const Stream& stream, const TensorView&
 void per_channel_cast_and_transpose(const Stream& stream, const TensorView& x, const TensorView& data,
                                     const TensorView& sf, const ChannelCastOptions& options = {});
 
-/// The same with rows in any order: row p of the result is row pos_to_token[p] of x; a negative entry is a row of
-/// zeros. Entries ≥ T are never read from and count as rows of zeros, too. pos_to_token: i32 (T_out), dense; absent:
-/// row p is row p. Gives data (T_out, H) and sf (⌈T_out / num_per_tokens⌉, H); blocks are counted in rows of the
-/// result.
-Quantized per_channel_cast_fused(const Stream& stream, const TensorView& x, const ChannelCastOptions& options = {},
-                                 const std::optional<TensorView>& pos_to_token = {});
+struct FusedChannelCastOptions : ChannelCastOptions {
+    /// i32 (T_out), dense: row p of the result is row pos_to_token[p] of x; a negative entry is a row of zeros. Entries
+    /// ≥ T are never read from and count as rows of zeros, too. Absent: rows in order.
+    std::optional<TensorView> pos_to_token = {};
+};
+
+/// The same with rows in any order. Gives data (T_out, H) and sf (⌈T_out / num_per_tokens⌉, H); blocks are counted in
+/// rows of the result.
+Quantized per_channel_cast_fused(const Stream& stream, const TensorView& x,
+                                 const FusedChannelCastOptions& options = {});
 void per_channel_cast_fused(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
-                            const ChannelCastOptions& options = {}, const std::optional<TensorView>& pos_to_token = {});
+                            const FusedChannelCastOptions& options = {});
 
 /// The same for E4M3 input with scales: y = (code · sf) · inv, each product rounded.
-Quantized per_channel_cast_fused(const Stream& stream, const QuantizedView& x, const ChannelCastOptions& options = {},
-                                 const std::optional<TensorView>& pos_to_token = {});
+Quantized per_channel_cast_fused(const Stream& stream, const QuantizedView& x,
+                                 const FusedChannelCastOptions& options = {});
 void per_channel_cast_fused(const Stream& stream, const QuantizedView& x, const TensorView& data, const TensorView& sf,
-                            const ChannelCastOptions& options = {}, const std::optional<TensorView>& pos_to_token = {});
+                            const FusedChannelCastOptions& options = {});
 
 /// The kernels themselves. gather: rows come by pos_to_token. aligned: rows of x begin at multiples of 16 bytes (and
 /// those of the transposed codes); otherwise elements are moved one by one.

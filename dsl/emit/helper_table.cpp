@@ -120,8 +120,8 @@ Helper round_to_odd(const char* name, const char* type, const char* toward_zero)
             {}};
 }
 
-/// The bits of a / b where b, |a| and |a / b| are in [2⁻¹⁰⁰, 2¹⁰⁰], and for a = ±0: the sign of `t` keeps that of a
-/// zero.
+/// The bits of a / b where b and |a / b| are in [2⁻¹⁰⁰, 2¹⁰⁰] and |a| ≥ 2⁻¹⁰⁰, and for a = ±0: the sign of `t` keeps
+/// that of a zero.
 Helper divide_bounded() {
     return {"divide_bounded",
             R"(__device__ __forceinline__ float divide_bounded(float a, float b) {

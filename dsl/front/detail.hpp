@@ -24,8 +24,15 @@ inline constexpr bool never = false;
 template <class...>
 inline constexpr bool never_type = false;
 
+/// Number of the recording under way on this thread, from 1; 0 outside of record(). Handles remember it, so that one of
+/// another recording is known without looking at what it pointed to.
+std::uint64_t recording_now() noexcept;
+/// UsageError unless the handle was made in the recording under way.
+void require_recording(std::uint64_t recording, const Place& place);
+
 Ref constant(Element type, double value, const Place& place);
 Ref constant(Element type, std::int64_t value, const Place& place);
+Ref constant(Element type, std::uint64_t value, const Place& place);
 Ref unary(ir::UnaryOp op, Ref value, const Place& place);
 Ref binary(ir::BinaryOp op, Ref a, Ref b, const Place& place);
 Ref fma(Ref a, Ref b, Ref c, const Place& place);
@@ -40,13 +47,14 @@ Ref unsqueeze(Ref value, int axis, const Place& place);
 Ref permute(Ref value, const int* order, int rank, const Place& place);
 Ref broadcast_to(Ref value, const Shape& shape, const Place& place);
 Ref coordinate(const Shape& shape, int axis, const Place& place);
-std::int64_t extent_of(Ref value, int axis);
+std::int64_t extent_of(Ref value, int axis, const Place& place);
 
 /// A piece of a tensor or shared tile that is being addressed. Offsets are i64, rank 0.
 struct ViewSpec {
     ir::Space space = ir::Space::global;
     int memory = 0;
-    int rank = 0;  // of the memory
+    int rank = 0;                 // of the memory
+    std::uint64_t recording = 0;  // that the memory belongs to
     Ref offset[Shape::max_rank] = {};
     std::int64_t extent[Shape::max_rank] = {};
     bool picked[Shape::max_rank] = {};
@@ -76,7 +84,13 @@ void grid(const Ref* extents, int rank, Ref* indices, const Place& place);
 
 /// Opens a serial loop and returns its counter; close_scope ends it.
 Ref open_serial(Ref begin, Ref end, Ref step, const Place& place);
-void close_scope();
+void close_scope() noexcept;
+/// Closes the scope also where the writer's function throws.
+struct ScopeCloser {
+    ScopeCloser() = default;
+    ScopeCloser(const ScopeCloser&) = delete;
+    ~ScopeCloser() { close_scope(); }
+};
 
 /// A borrowed callable, in place of std::function.
 template <class... Args>

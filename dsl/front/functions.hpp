@@ -10,19 +10,19 @@ namespace tessera {
 template <Element T, int R>
 Value<T, R> abs(const Value<T, R>& v, std::source_location at = std::source_location::current()) {
     static_assert(detail::has_arithmetic<T>, "tessera: this element type has no arithmetic; cast<f32>(v) first");
-    return Value<T, R>(detail::unary(ir::UnaryOp::abs, v.node(), at));
+    return Value<T, R>(detail::unary(ir::UnaryOp::abs, v.node(at), at));
 }
 
 /// 1/√v for f32: the device's own rsqrtf, at most 2 ulp off; correctly rounded on the host.
 template <int R>
 Value<f32, R> rsqrt(const Value<f32, R>& v, std::source_location at = std::source_location::current()) {
-    return Value<f32, R>(detail::unary(ir::UnaryOp::rsqrt, v.node(), at));
+    return Value<f32, R>(detail::unary(ir::UnaryOp::rsqrt, v.node(at), at));
 }
 
 /// e^v for f32: the device's own expf, at most 1 ulp off; correctly rounded on the host.
 template <int R>
 Value<f32, R> exp(const Value<f32, R>& v, std::source_location at = std::source_location::current()) {
-    return Value<f32, R>(detail::unary(ir::UnaryOp::exp, v.node(), at));
+    return Value<f32, R>(detail::unary(ir::UnaryOp::exp, v.node(at), at));
 }
 
 /// a · b + c, rounded once.
@@ -30,15 +30,20 @@ template <int R>
 Value<f32, R> fma(const Value<f32, R>& a, std::type_identity_t<detail::Rhs<f32, R>> b,
                   std::type_identity_t<detail::Rhs<f32, R>> c,
                   std::source_location at = std::source_location::current()) {
-    return Value<f32, R>(detail::fma(a.node(), b.node, c.node, at));
+    return Value<f32, R>(detail::fma(a.node(at), b.node, c.node, at));
 }
 
-/// a / b with the bits of `/` but without its branch, for b, |a| and |a / b| in [2⁻¹⁰⁰, 2¹⁰⁰], b > 0, and for a = ±0;
-/// outside of that undefined, and an error on the checking host.
+/// a / b with the bits of `/` but without its branch, for b and |a / b| in [2⁻¹⁰⁰, 2¹⁰⁰] and finite |a| ≥ 2⁻¹⁰⁰, for
+/// a = ±0, and for b = 1 and 2; NaN for infinite a. Outside of that undefined, and an error on the checking host.
 template <int R>
 Value<f32, R> divide_bounded(const Value<f32, R>& a, std::type_identity_t<detail::Rhs<f32, R>> b,
                              std::source_location at = std::source_location::current()) {
-    return Value<f32, R>(detail::binary(ir::BinaryOp::div_bounded, a.node(), b.node, at));
+    return Value<f32, R>(detail::binary(ir::BinaryOp::div_bounded, a.node(at), b.node, at));
+}
+template <int R>
+Value<f32, R> divide_bounded(float a, const Value<f32, R>& b,
+                             std::source_location at = std::source_location::current()) {
+    return Value<f32, R>(detail::binary(ir::BinaryOp::div_bounded, detail::number<f32>(a, at), b.node(), at));
 }
 
 /// max(min(v, hi), lo): NaN becomes hi.
@@ -47,7 +52,7 @@ Value<T, R> clamp(const Value<T, R>& v, std::type_identity_t<detail::Lhs<T, R>> 
                   std::type_identity_t<detail::Lhs<T, R>> hi,
                   std::source_location at = std::source_location::current()) {
     return Value<T, R>(
-        detail::binary(ir::BinaryOp::max, detail::binary(ir::BinaryOp::min, v.node(), hi.node, at), lo.node, at));
+        detail::binary(ir::BinaryOp::max, detail::binary(ir::BinaryOp::min, v.node(at), hi.node, at), lo.node, at));
 }
 
 /// condition ? a : b, element by element.
@@ -55,7 +60,15 @@ template <Element T, int R, int C>
 Value<T, R> select(const Value<boolean, C>& condition, const Value<T, R>& a, std::type_identity_t<detail::Rhs<T, R>> b,
                    std::source_location at = std::source_location::current()) {
     static_assert(C == R || C == 0, "tessera: select's mask and values have different ranks");
-    return Value<T, R>(detail::select(condition.node(), a.node(), b.node, at));
+    return Value<T, R>(detail::select(condition.node(at), a.node(at), b.node, at));
+}
+
+/// condition ? a : b of two numbers, as a tile of the mask's extents.
+template <Element T, int C>
+    requires(C > 0)
+Value<T, C> select(const Value<boolean, C>& condition, const Value<T, 0>& a, const Value<T, 0>& b,
+                   std::source_location at = std::source_location::current()) {
+    return Value<T, C>(detail::select(condition.node(), a.node(), b.node(), at));
 }
 
 /// Converts by value: to nearest even; e4m3 saturates at ±448; float to integer truncates.
@@ -64,33 +77,38 @@ Value<To, R> cast(const Value<T, R>& v, std::source_location at = std::source_lo
     if constexpr (To == T)
         return v;
     else
-        return Value<To, R>(detail::cast(To, v.node(), at));
+        return Value<To, R>(detail::cast(To, v.node(at), at));
 }
 
 /// The same bits under another type of the same width.
 template <Element To, Element T, int R>
 Value<To, R> bitcast(const Value<T, R>& v, std::source_location at = std::source_location::current()) {
     static_assert(bits_of(To) == bits_of(T), "tessera: bitcast keeps the width; these two types differ in it");
-    return Value<To, R>(detail::bitcast(To, v.node(), at));
+    return Value<To, R>(detail::bitcast(To, v.node(at), at));
 }
 
 /// Sum along axis N, which stays with extent 1. The order is that of the layout: fixed, but not ascending.
 template <Element T, int R, int N>
 Value<T, R> reduce_sum(const Value<T, R>& v, Axis<N>, std::source_location at = std::source_location::current()) {
     static_assert(N >= 0 && N < R, "tessera: the reduction names an axis that the value does not have");
-    return Value<T, R>(detail::reduce(ir::ReduceOp::sum, v.node(), N, at));
+    static_assert(detail::has_arithmetic<T>, "tessera: this element type has no arithmetic; cast<f32>(v) first");
+    return Value<T, R>(detail::reduce(ir::ReduceOp::sum, v.node(at), N, at));
 }
 /// Largest element along axis N, which stays with extent 1; NaN is dropped, a line of NaN gives −∞.
 template <Element T, int R, int N>
 Value<T, R> reduce_max(const Value<T, R>& v, Axis<N>, std::source_location at = std::source_location::current()) {
     static_assert(N >= 0 && N < R, "tessera: the reduction names an axis that the value does not have");
-    return Value<T, R>(detail::reduce(ir::ReduceOp::max, v.node(), N, at));
+    static_assert(detail::has_arithmetic<T> || T == Element::boolean,
+                  "tessera: this element type has no order; cast<f32>(v) first");
+    return Value<T, R>(detail::reduce(ir::ReduceOp::max, v.node(at), N, at));
 }
 /// Smallest element along axis N, which stays with extent 1; NaN is dropped, a line of NaN gives +∞.
 template <Element T, int R, int N>
 Value<T, R> reduce_min(const Value<T, R>& v, Axis<N>, std::source_location at = std::source_location::current()) {
     static_assert(N >= 0 && N < R, "tessera: the reduction names an axis that the value does not have");
-    return Value<T, R>(detail::reduce(ir::ReduceOp::min, v.node(), N, at));
+    static_assert(detail::has_arithmetic<T> || T == Element::boolean,
+                  "tessera: this element type has no order; cast<f32>(v) first");
+    return Value<T, R>(detail::reduce(ir::ReduceOp::min, v.node(at), N, at));
 }
 
 /// Position along axis N of each element of a tile of these extents, counted from the tile's first.
@@ -98,18 +116,14 @@ template <int N, int R>
 Value<i64, R> coordinates(const std::int64_t (&extents)[R], Axis<N>,
                           std::source_location at = std::source_location::current()) {
     static_assert(N >= 0 && N < R, "tessera: coordinates names an axis that the tile does not have");
-    Shape shape;
-    for (std::int64_t e : extents) shape.push_back(e);
-    return Value<i64, R>(detail::coordinate(shape, N, at));
+    return Value<i64, R>(detail::coordinate(detail::shape_of(extents), N, at));
 }
 
 /// A tile of these extents that holds one value everywhere.
 template <Element T, int R>
 Value<T, R> full(const std::int64_t (&extents)[R], const Value<T, 0>& value,
                  std::source_location at = std::source_location::current()) {
-    Shape shape;
-    for (std::int64_t e : extents) shape.push_back(e);
-    return Value<T, R>(detail::broadcast_to(value.node(), shape, at));
+    return Value<T, R>(detail::broadcast_to(value.node(at), detail::shape_of(extents), at));
 }
 
 /// ⌈a / b⌉ for a ≥ 0, b > 0.

@@ -22,7 +22,7 @@ struct AxisStride {
     AxisStride() = default;
     AxisStride(std::integral auto n, std::source_location at = std::source_location::current())
         : node(detail::number<i64>(n, Place(at))) {}
-    AxisStride(const Index& n) : node(n.node()) {}
+    AxisStride(const Index& n, std::source_location at = std::source_location::current()) : node(n.node(at)) {}
     AxisStride packed(int in, std::int64_t stride) const {
         AxisStride s = *this;
         s.inner = in;
@@ -47,49 +47,49 @@ struct SwizzleOptions {
 /// The recorder that a kernel is written on; see record().
 class Kernel {
 public:
-    Kernel() = default;
+    explicit Kernel(std::uint64_t recording) : recording_(recording) {}
     Kernel(const Kernel&) = delete;
 
     /// Threads of a block: a power of two from 32 to 1024; 128 unless set.
-    void threads(int n, std::source_location at = std::source_location::current()) { detail::set_threads(n, at); }
+    void threads(int n, std::source_location at = std::source_location::current()) { detail::set_threads(n, here(at)); }
 
     /// A dimension or stride known only at launch; bound from the tensors whose extents or strides name it.
     Dim dim(const char* name, MultipleOf fact = {}, std::source_location at = std::source_location::current()) {
-        return Dim(detail::scalar(name, i64, fact.value, at));
+        return Dim(detail::scalar(name, i64, fact.value, here(at)));
     }
     /// A number given at each launch.
     template <Element T>
     Value<T, 0> scalar(const char* name, std::source_location at = std::source_location::current()) {
-        return Value<T, 0>(detail::scalar(name, T, 1, at));
+        return Value<T, 0>(detail::scalar(name, T, 1, here(at)));
     }
 
     template <Element T, int R>
     Global<T, R> input(const char* name, const Extent (&extents)[R], const TensorOptions& options = {},
                        std::source_location at = std::source_location::current()) {
-        return tensor<T, R>(ir::Role::input, name, extents, options, at);
+        return tensor<T, R>(ir::Role::input, name, extents, options, here(at));
     }
     template <Element T, int R>
     Global<T, R> output(const char* name, const Extent (&extents)[R], const TensorOptions& options = {},
                         std::source_location at = std::source_location::current()) {
-        return tensor<T, R>(ir::Role::output, name, extents, options, at);
+        return tensor<T, R>(ir::Role::output, name, extents, options, here(at));
     }
     /// Read and written in place.
     template <Element T, int R>
     Global<T, R> inout(const char* name, const Extent (&extents)[R], const TensorOptions& options = {},
                        std::source_location at = std::source_location::current()) {
-        return tensor<T, R>(ir::Role::inout, name, extents, options, at);
+        return tensor<T, R>(ir::Role::inout, name, extents, options, here(at));
     }
 
     /// A tile in the block's shared memory, row-major under the swizzle.
     template <Element T, int R>
     Shared<T, R> shared(const char* name, const std::int64_t (&extents)[R], SwizzleOptions swizzle = {},
                         std::source_location at = std::source_location::current()) {
-        Shape shape;
-        for (std::int64_t e : extents) shape.push_back(e);
+        const Shape shape = detail::shape_of(extents);
         detail::ViewSpec base;
         base.space = ir::Space::shared;
-        base.memory = detail::shared_tile(name, T, shape, swizzle.bits, swizzle.base, swizzle.shift, at);
+        base.memory = detail::shared_tile(name, T, shape, swizzle.bits, swizzle.base, swizzle.shift, here(at));
         base.rank = R;
+        base.recording = recording_;
         return Shared<T, R>(base, shape);
     }
 
@@ -106,42 +106,50 @@ public:
     Grid1 grid(const Extent& a, std::source_location at = std::source_location::current()) {
         const detail::Ref extents[] = {a.node};
         detail::Ref i[1];
-        detail::grid(extents, 1, i, at);
+        detail::grid(extents, 1, i, here(at));
         return {Index(i[0])};
     }
     Grid2 grid(const Extent& a, const Extent& b, std::source_location at = std::source_location::current()) {
         const detail::Ref extents[] = {a.node, b.node};
         detail::Ref i[2];
-        detail::grid(extents, 2, i, at);
+        detail::grid(extents, 2, i, here(at));
         return {Index(i[0]), Index(i[1])};
     }
     Grid3 grid(const Extent& a, const Extent& b, const Extent& c,
                std::source_location at = std::source_location::current()) {
         const detail::Ref extents[] = {a.node, b.node, c.node};
         detail::Ref i[3];
-        detail::grid(extents, 3, i, at);
+        detail::grid(extents, 3, i, here(at));
         return {Index(i[0]), Index(i[1]), Index(i[2])};
     }
 
     template <Element T, int R>
     Variable<T, R> variable(const Value<T, R>& init, std::source_location at = std::source_location::current()) {
-        return Variable<T, R>(detail::variable(init.node(), at));
+        return Variable<T, R>(detail::variable(init.node(at), here(at)));
     }
 
     /// body(i) for i = 0 … count − 1, one after the other.
     template <class Body>
     void serial(const Extent& count, Body&& body, std::source_location at = std::source_location::current()) {
-        const Place place(at);
+        const Place place = here(at);
         const detail::Ref i = detail::open_serial(detail::constant(i64, std::int64_t{0}, place), count.node,
                                                   detail::constant(i64, std::int64_t{1}, place), place);
+        const detail::ScopeCloser closer;
         body(Index(i));
-        detail::close_scope();
     }
 
 private:
+    /// The writer's line, if this kernel is the one being recorded.
+    Place here(std::source_location at) const {
+        const Place place(at);
+        detail::require_recording(recording_, place);
+        return place;
+    }
+
     template <Element T, int R>
     Global<T, R> tensor(ir::Role role, const char* name, const Extent (&extents)[R], const TensorOptions& options,
                         const Place& place) {
+        static_assert(R <= Shape::max_rank, "tessera: a tensor has at most 8 axes");
         detail::AxisSpec axes[R];
         for (int i = 0; i < R; ++i) {
             const AxisStride& s = options.strides[i];
@@ -150,8 +158,11 @@ private:
         detail::ViewSpec base;
         base.memory = detail::tensor(name, T, role, axes, R, options.align, place);
         base.rank = R;
+        base.recording = recording_;
         return Global<T, R>(base);
     }
+
+    std::uint64_t recording_;
 };
 
 namespace detail {

@@ -11,6 +11,17 @@ namespace tessera::detail {
 
 namespace {
 
+/// UsageError unless the memory was declared in this recording.
+void require_memory(const ir::Program& p, const ViewSpec& v, const Place& place) {
+    if (v.recording) require_recording(v.recording, place);
+    const auto i = static_cast<std::size_t>(v.memory);
+    const bool global = v.space == ir::Space::global;
+    const bool known = i < (global ? p.tensors.size() : p.shared.size()) &&
+                       static_cast<std::size_t>(v.rank) ==
+                           (global ? p.tensors[i].axes.size() : static_cast<std::size_t>(p.shared[i].shape.rank()));
+    if (!known) throw UsageError(place, "a tensor or shared tile is used that this recording has not declared");
+}
+
 const char* memory_name(const ir::Program& p, const ViewSpec& v) {
     const auto i = static_cast<std::size_t>(v.memory);
     return v.space == ir::Space::global ? p.tensors[i].name.c_str() : p.shared[i].name.c_str();
@@ -30,6 +41,7 @@ void require_indices(Recorder& r, const ViewSpec& spec, int axis, const Place& p
 
 /// The view's node form; checks extents and, where both are numbers, that the piece begins inside.
 ir::View view_of(Recorder& r, const ViewSpec& spec, const Place& place, Shape& tile) {
+    require_memory(r.program(), spec, place);
     ir::View view{spec.space, spec.memory, {}};
     for (int i = 0; i < spec.rank; ++i) {
         r.require_open(spec.offset[i], place);
@@ -41,7 +53,7 @@ ir::View view_of(Recorder& r, const ViewSpec& spec, const Place& place, Shape& t
             const Shape& shape = r.program().shared[static_cast<std::size_t>(spec.memory)].shape;
             const auto* offset = spec.offset[i]->as<ir::Constant>();
             const std::int64_t at = offset ? static_cast<std::int64_t>(offset->bits) : 0;
-            if (at < 0 || at + spec.extent[i] > shape[i])
+            if (at < 0 || spec.extent[i] > shape[i] || at > shape[i] - spec.extent[i])
                 throw UsageError(
                     place, fmt::format("a piece [{}, {}) along axis {} of the shared tile {} {} runs past its end", at,
                                        at + spec.extent[i], i, memory_name(r.program(), spec), text_of(shape)));
@@ -64,7 +76,8 @@ Ref load(const ViewSpec& spec, Ref fill, const PerThread& per_thread, const Plac
                                             memory_name(r.program(), spec)));
     const Element type = global ? r.program().tensors[static_cast<std::size_t>(spec.memory)].type
                                 : r.program().shared[static_cast<std::size_t>(spec.memory)].type;
-    if (!fill) fill = is_float(type) ? constant(type, 0.0, place) : constant(type, std::int64_t{0}, place);
+    if (!fill) fill = r.make(type, {}, place, ir::Constant{0});
+    r.require_open(fill, place);
     if (per_thread.rank() != 0 && per_thread.rank() != tile.rank())
         throw UsageError(place, fmt::format("per_thread {} for a tile {}: one number for each axis",
                                             text_of(per_thread), text_of(tile)));
@@ -89,6 +102,22 @@ void store(const ViewSpec& spec, Ref value, const Place& place) {
                                             text_of(value->shape), text_of(tile), memory_name(r.program(), spec)));
     r.append(place, ir::Store{std::move(view), value});
 }
+
+namespace {
+
+void require_axis(const Recorder& r, const char* name, int axis, const AxisSpec& a, const Place& place) {
+    r.require_launch_number(a.extent, fmt::format("the extent of tensor {} along axis {}", name, axis), place);
+    if (a.stride)
+        r.require_launch_number(a.stride, fmt::format("the stride of tensor {} along axis {}", name, axis), place);
+    if (const auto* c = a.extent->as<ir::Constant>(); c && static_cast<std::int64_t>(c->bits) < 0)
+        throw UsageError(place, fmt::format("tensor {} has extent {} along axis {}; extents are at least 0", name,
+                                            static_cast<std::int64_t>(c->bits), axis));
+    if (a.inner < 1)
+        throw UsageError(place, fmt::format("tensor {}: axis {} is packed({}, …); at least 1 element makes a word",
+                                            name, axis, a.inner));
+}
+
+}  // namespace
 
 void atomic_add(const ViewSpec& spec, Ref value, const Place& place) {
     Recorder& r = Recorder::active(place);
@@ -118,6 +147,7 @@ int tensor(const char* name, Element type, ir::Role role, const AxisSpec* axes, 
         throw UsageError(place, fmt::format("tensor {}: align {} is not a power of two from {} (the element) to 256",
                                             name, align, element));
     ir::TensorParam t{name, type, role, {}, align, place};
+    for (int i = 0; i < rank; ++i) require_axis(r, name, i, axes[i], place);
     Ref dense = constant(i64, std::int64_t{1}, place);
     t.axes.resize(static_cast<std::size_t>(rank));
     for (int i = rank - 1; i >= 0; --i) {
@@ -144,10 +174,12 @@ Ref scalar(const char* name, Element type, std::int64_t multiple_of, const Place
 int shared_tile(const char* name, Element type, const Shape& shape, int bits, int base, int shift, const Place& place) {
     Recorder& r = Recorder::active(place);
     r.require_new_name(name, "a shared tile", place);
-    for (std::int64_t e : shape)
-        if (e < 1)
-            throw UsageError(place, fmt::format("shared tile {} {}: extents are at least 1", name, text_of(shape)));
-    if (bits < 0 || base < 0 || (bits > 0 && shift < bits) || bits + base + shift > 40)
+    require_tile(shape, place);
+    if (bits < 0 || base < 0 || shift < 0 || bits > 30 || base > 30 || shift > 30 || bits + base + shift > 30)
+        throw UsageError(place, fmt::format("shared tile {}: the swizzle (bits {}, base {}, shift {}) is out of range; "
+                                            "its numbers are at least 0 and their sum at most 30",
+                                            name, bits, base, shift));
+    if (bits > 0 && shift < bits)
         throw UsageError(
             place, fmt::format(
                        "shared tile {}: a swizzle of {} bits needs shift >= bits, so that what is XORed stays as it is",
@@ -163,21 +195,21 @@ int variable(Ref init, const Place& place) {
     Recorder& r = Recorder::active(place);
     r.require_open(init, place);
     const int id = static_cast<int>(r.program().variables.size());
-    r.program().variables.push_back({fmt::format("s{}", id), init->type, init->shape, place});
+    r.add_variable({fmt::format("s{}", id), init->type, init->shape, place});
     r.append(place, ir::Assign{id, init});
     return id;
 }
 
 Ref variable_read(int variable, const Place& place) {
     Recorder& r = Recorder::active(place);
-    const ir::Variable& v = r.program().variables[static_cast<std::size_t>(variable)];
+    const ir::Variable& v = r.open_variable(variable, place);
     return r.bind(v.type, v.shape, place, ir::VariableRead{variable});
 }
 
 void assign(int variable, Ref value, const Place& place) {
     Recorder& r = Recorder::active(place);
     r.require_open(value, place);
-    const ir::Variable v = r.program().variables[static_cast<std::size_t>(variable)];
+    const ir::Variable v = r.open_variable(variable, place);
     if (value->scalar() && !v.shape.empty()) value = broadcast_to(value, v.shape, place);
     if (!(value->shape == v.shape))
         throw UsageError(place, fmt::format("a tile {} is assigned to a variable {}: the extents must be equal",
@@ -194,9 +226,13 @@ void set_threads(int threads, const Place& place) {
 void grid(const Ref* extents, int rank, Ref* indices, const Place& place) {
     Recorder& r = Recorder::active(place);
     if (r.grid_set) throw UsageError(place, "the grid is set twice; k.grid is called once");
+    if (r.in_loop()) throw UsageError(place, "k.grid is called inside a loop; call it once, ahead of all loops");
     r.grid_set = true;
     for (int i = 0; i < rank; ++i) {
-        r.require_open(extents[i], place);
+        r.require_launch_number(extents[i], fmt::format("extent {} of the grid", i), place);
+        if (const auto* c = extents[i]->as<ir::Constant>(); c && static_cast<std::int64_t>(c->bits) < 0)
+            throw UsageError(place, fmt::format("the grid has extent {} along axis {}; extents are at least 0",
+                                                static_cast<std::int64_t>(c->bits), i));
         r.program().grid.push_back(extents[i]);
         indices[i] = r.make(i64, {}, place, ir::BlockIndex{i});
     }

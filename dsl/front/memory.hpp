@@ -11,7 +11,7 @@ struct Extent {
     detail::Ref node;
     Extent(std::integral auto n, std::source_location at = std::source_location::current())
         : node(detail::number<i64>(n, Place(at))) {}
-    Extent(const Index& n) : node(n.node()) {}
+    Extent(const Index& n, std::source_location at = std::source_location::current()) : node(n.node(at)) {}
 };
 
 /// Where a window starts along an axis; or, along an axis of a tensor, a tile of indices, one for each position of the
@@ -20,9 +20,11 @@ struct Offset {
     detail::Ref node;
     Offset(std::integral auto n, std::source_location at = std::source_location::current())
         : node(detail::number<i64>(n, Place(at))) {}
-    Offset(const Index& n) : node(n.node()) {}
-    Offset(const Value<i32, 1>& indices) : node(indices.node()) {}
-    Offset(const Value<i64, 1>& indices) : node(indices.node()) {}
+    Offset(const Index& n, std::source_location at = std::source_location::current()) : node(n.node(at)) {}
+    Offset(const Value<i32, 1>& indices, std::source_location at = std::source_location::current())
+        : node(indices.node(at)) {}
+    Offset(const Value<i64, 1>& indices, std::source_location at = std::source_location::current())
+        : node(indices.node(at)) {}
 };
 
 /// A piece of a tensor or shared tile; R is its rank without the picked axes.
@@ -49,11 +51,10 @@ public:
     Piece<T, R> block(const std::int64_t (&extents)[N], const Extent (&at)[M],
                       std::source_location where = std::source_location::current()) const {
         static_assert(N == R && M == R, "tessera: block needs one extent and one tile coordinate for each axis");
+        const Place place(where);
         Ref offsets[R];
-        for (int i = 0; i < R; ++i) {
-            const Place place(where);
+        for (int i = 0; i < R; ++i)
             offsets[i] = binary(ir::BinaryOp::mul, at[i].node, constant(i64, extents[i], place), place);
-        }
         return piece(extents, offsets);
     }
     /// The tile of these extents whose first element is at these offsets.
@@ -67,6 +68,7 @@ public:
 
 protected:
     const ViewSpec& base() const { return base_; }
+    /// The next axis picked at i.
     ViewSpec pick(const Extent& i) const {
         ViewSpec next = base_;
         const int first = base_.rank - R;
@@ -114,19 +116,31 @@ template <Element T, int R>
 class Shared : public detail::Addressable<T, R> {
 public:
     Shared(const detail::ViewSpec& base, const Shape& shape) : detail::Addressable<T, R>(base), shape_(shape) {}
-    /// All of it.
+    /// Picks along the first axis and drops it.
+    Shared<T, R - 1> operator[](const Extent& i) const
+        requires(R > 1)
+    {
+        return Shared<T, R - 1>(this->pick(i), shape_);
+    }
+    /// One element; loaded, it is a number that all threads of the block have.
+    Piece<T, 0> operator[](const Extent& i) const
+        requires(R == 1)
+    {
+        return Piece<T, 0>(this->pick(i));
+    }
+    /// All of it, or of what has been picked.
     Piece<T, R> whole(std::source_location at = std::source_location::current()) const {
         const detail::Ref zero = detail::constant(i64, std::int64_t{0}, at);
         detail::ViewSpec spec = this->base();
-        for (int i = 0; i < R; ++i) {
-            spec.offset[i] = zero;
-            spec.extent[i] = shape_[i];
+        for (int axis = spec.rank - R; axis < spec.rank; ++axis) {
+            spec.offset[axis] = zero;
+            spec.extent[axis] = shape_[axis];
         }
         return Piece<T, R>(spec);
     }
 
 private:
-    Shape shape_;
+    Shape shape_;  // of the tile, picked axes included
 };
 
 /// How a loaded tile lies over the threads: each holds `per_thread` elements side by side along each axis, and threads
@@ -144,14 +158,14 @@ Value<T, R> load(const Piece<T, R>& piece, const LoadOptions& options = {},
 template <Element T, int R>
 Value<T, R> load(const Piece<T, R>& piece, std::type_identity_t<Value<T, 0>> fill, const LoadOptions& options = {},
                  std::source_location at = std::source_location::current()) {
-    return Value<T, R>(detail::load(piece.spec(), fill.node(), options.per_thread, at));
+    return Value<T, R>(detail::load(piece.spec(), fill.node(at), options.per_thread, at));
 }
 
 /// Writes a tile; what lies outside the tensor is not written.
 template <Element T, int R>
 void store(const Piece<T, R>& piece, const Value<T, R>& value,
            std::source_location at = std::source_location::current()) {
-    detail::store(piece.spec(), value.node(), at);
+    detail::store(piece.spec(), value.node(at), at);
 }
 template <Element T, int R, Element U, int S>
     requires(T != U || R != S)
@@ -171,24 +185,29 @@ void atomic_add(const Piece<T, R>& piece, const Value<T, R>& value,
     static_assert(is_integer(T) && bits_of(T) >= 32,
                   "tessera: atomic_add is for integers of 32 or 64 bits; a sum of floats would depend on the order in "
                   "which blocks come: store partial sums and add them in a second kernel");
-    detail::atomic_add(piece.spec(), value.node(), at);
+    detail::atomic_add(piece.spec(), value.node(at), at);
 }
 
 /// State across iterations: get() reads it now, = writes it.
 template <Element T, int R>
 class Variable {
 public:
-    explicit Variable(int id) : id_(id) {}
+    explicit Variable(int id) : id_(id), recording_(detail::recording_now()) {}
     Variable(const Variable&) = delete;
 
     Value<T, R> get(std::source_location at = std::source_location::current()) const {
+        detail::require_recording(recording_, at);
         return Value<T, R>(detail::variable_read(id_, at));
     }
-    void operator=(const detail::Rhs<T, R>& value) { detail::assign(id_, value.node, value.place); }
+    void operator=(const detail::Rhs<T, R>& value) {
+        detail::require_recording(recording_, value.place);
+        detail::assign(id_, value.node, value.place);
+    }
     void operator=(const Variable&) = delete;
 
 private:
     int id_;
+    std::uint64_t recording_;
 };
 
 }  // namespace tessera

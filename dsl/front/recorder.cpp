@@ -1,16 +1,32 @@
 #include "dsl/front/recorder.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
 #include "dsl/front/kernel.hpp"
+#include "dsl/ir/diagnosis.hpp"
 
 namespace tessera::detail {
 
 namespace {
 thread_local Recorder* current = nullptr;
+std::atomic<std::uint64_t> recordings{0};
+
+/// Far more than the threads of a block can hold, and small enough for 32-bit arithmetic on positions in a tile.
+constexpr std::int64_t largest_tile = std::int64_t{1} << 30;
+}  // namespace
+
+std::uint64_t recording_now() noexcept { return current ? current->id() : 0; }
+
+void require_recording(std::uint64_t recording, const Place& place) {
+    if (recording != Recorder::active(place).id())
+        throw UsageError(
+            place,
+            "something of another recording is used here; kernels, tensors, tiles and values belong to the "
+            "record() that made them");
 }
 
 std::string text_of(const Shape& shape) {
@@ -19,18 +35,27 @@ std::string text_of(const Shape& shape) {
     return text + "]";
 }
 
-Recorder::Recorder(const char* name, const Place& place) : program_(new ir::Program), outer_(current) {
-    program_->name = name;
+void require_tile(const Shape& shape, const Place& place) {
+    std::int64_t count = 1;
+    for (std::int64_t e : shape) {
+        if (e < 1) throw UsageError(place, fmt::format("a tile of extents {}: extents are at least 1", text_of(shape)));
+        if (e > largest_tile / count)
+            throw UsageError(place, fmt::format("a tile of extents {} has more than 2^30 elements; take a smaller tile "
+                                                "and more blocks or a loop",
+                                                text_of(shape)));
+        count *= e;
+    }
+}
+
+Recorder::Recorder(const char* name, const Place& place)
+    : id_(++recordings), program_(std::make_unique<ir::Program>()), outer_(current) {
+    program_->name = require_new_name(name, "the kernel", place);
     program_->place = place;
     open_.push_back({0, &program_->body});
     current = this;
-    require_new_name(name, "the kernel", place);
 }
 
-Recorder::~Recorder() {
-    current = outer_;
-    delete program_;
-}
+Recorder::~Recorder() { current = outer_; }
 
 Recorder& Recorder::active(const Place& place) {
     if (!current)
@@ -39,15 +64,13 @@ Recorder& Recorder::active(const Place& place) {
     return *current;
 }
 
-ir::Program* Recorder::release() {
-    ir::Program* done = program_;
-    program_ = nullptr;
-    return done;
-}
+ir::Program* Recorder::release() { return program_.release(); }
 
 Ref Recorder::make(Element type, const Shape& shape, const Place& place, ir::Op op) {
+    require_tile(shape, place);
+    const bool everywhere = std::holds_alternative<ir::Constant>(op) || std::holds_alternative<ir::Parameter>(op);
     const Ref node = program_->arena->make(type, shape, place, std::move(op));
-    scope_of_.push_back(open_.back().id);
+    scope_of_.push_back(everywhere ? 0 : open_.back().id);
     made_.push_back(node);
     return node;
 }
@@ -65,16 +88,44 @@ void Recorder::require_open(Ref value, const Place& place) const {
     if (id >= made_.size() || made_[id] != value)
         throw UsageError(place,
                          "a value of another recording is used here; values belong to the record() that made them");
-    const int scope = scope_of_[id];
-    for (const Scope& s : open_)
-        if (s.id == scope) return;
-    throw UsageError(
-        place,
-        fmt::format("a value made inside a loop ({}:{}) is used after the loop ended; carry it out with k.variable",
-                    value->place.file, value->place.line));
+    if (!is_open(scope_of_[id]))
+        throw UsageError(
+            place,
+            fmt::format("a value made inside a loop ({}:{}) is used after the loop ended; carry it out with k.variable",
+                        value->place.file, value->place.line));
 }
 
-void Recorder::require_new_name(const std::string& name, const char* what, const Place& place) {
+bool Recorder::is_open(int scope) const {
+    return std::any_of(open_.begin(), open_.end(), [&](const Scope& s) { return s.id == scope; });
+}
+
+void Recorder::require_launch_number(Ref value, const std::string& what, const Place& place) const {
+    require_open(value, place);
+    if (!ir::detail::known_at_launch(value))
+        throw UsageError(place, what +
+                                    " depends on data, a block index or a loop; it must be known at launch: a number, "
+                                    "k.dim, k.scalar and arithmetic on them");
+}
+
+void Recorder::add_variable(ir::Variable variable) {
+    program_->variables.push_back(std::move(variable));
+    variable_scope_.push_back(open_.back().id);
+}
+
+const ir::Variable& Recorder::open_variable(int variable, const Place& place) const {
+    const auto v = static_cast<std::size_t>(variable);
+    if (v >= variable_scope_.size()) throw UsageError(place, "a variable of another recording is used here");
+    const ir::Variable& found = program_->variables[v];
+    if (!is_open(variable_scope_[v]))
+        throw UsageError(place, fmt::format("a variable made inside a loop ({}:{}) is used after the loop ended; make "
+                                            "it ahead of the loop",
+                                            found.place.file, found.place.line));
+    return found;
+}
+
+std::string Recorder::require_new_name(const char* given, const char* what, const Place& place) {
+    if (!given) throw UsageError(place, fmt::format("a null pointer names {}; names are C identifiers", what));
+    const std::string name = given;
     const bool identifier =
         !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
         std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
@@ -83,6 +134,7 @@ void Recorder::require_new_name(const std::string& name, const char* what, const
         throw UsageError(place,
                          fmt::format("\"{}\" names {} but already names something else in this kernel", name, what));
     names_.push_back(name);
+    return name;
 }
 
 Ref Recorder::open_serial(Ref begin, Ref end, Ref step, const Place& place) {
@@ -95,16 +147,18 @@ Ref Recorder::open_serial(Ref begin, Ref end, Ref step, const Place& place) {
     return make(i64, {}, place, ir::LoopIndex{loop});
 }
 
-void Recorder::close_scope() { open_.pop_back(); }
+void Recorder::close_scope() noexcept { open_.pop_back(); }
 
 Ref open_serial(Ref begin, Ref end, Ref step, const Place& place) {
     return Recorder::active(place).open_serial(begin, end, step, place);
 }
-void close_scope() { Recorder::active({}).close_scope(); }
+void close_scope() noexcept {
+    if (current) current->close_scope();
+}
 
 Program record(const char* name, FunctionRef<Kernel&> body, const Place& place) {
     Recorder recorder(name, place);
-    Kernel kernel;
+    Kernel kernel(recorder.id());
     body(kernel);
     if (!recorder.grid_set) throw UsageError(place, fmt::format("kernel {} sets no grid; call k.grid(…) once", name));
     return Program(recorder.release());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ public:
     /// The active recorder; UsageError at `place` outside record().
     static Recorder& active(const Place& place);
 
+    std::uint64_t id() const { return id_; }
     ir::Program& program() { return *program_; }
     ir::Program* release();
 
@@ -28,11 +30,18 @@ public:
     Ref bind(Element type, const Shape& shape, const Place& place, ir::Op op);
     /// UsageError if the value was made in a scope that has closed, or belongs to another recording.
     void require_open(Ref value, const Place& place) const;
-    /// Names are C identifiers and stand once in a program.
-    void require_new_name(const std::string& name, const char* what, const Place& place);
+    /// UsageError unless the value is a number of the launch: constants and parameters alone.
+    void require_launch_number(Ref value, const std::string& what, const Place& place) const;
+    /// Names are C identifiers and stand once in a program. Gives the name.
+    std::string require_new_name(const char* name, const char* what, const Place& place);
+
+    void add_variable(ir::Variable variable);
+    /// UsageError unless the variable was made in a scope that is still open.
+    const ir::Variable& open_variable(int variable, const Place& place) const;
 
     Ref open_serial(Ref begin, Ref end, Ref step, const Place& place);
-    void close_scope();
+    void close_scope() noexcept;
+    bool in_loop() const { return open_.size() > 1; }
 
     bool grid_set = false;
 
@@ -41,16 +50,22 @@ private:
         int id;
         ir::Body* body;
     };
-    ir::Program* program_;
+    bool is_open(int scope) const;
+
+    std::uint64_t id_;
+    std::unique_ptr<ir::Program> program_;
     Recorder* outer_;
     std::vector<Scope> open_;
-    std::vector<int> scope_of_;  // by node id
-    std::vector<Ref> made_;      // by node id
+    std::vector<int> scope_of_;        // by node id
+    std::vector<Ref> made_;            // by node id
+    std::vector<int> variable_scope_;  // by variable
     std::vector<std::string> names_;
     int scopes_ = 1;
 };
 
 /// "[4, 1024]"
 std::string text_of(const Shape& shape);
+/// UsageError unless the extents are those of a tile: at least 1, and not beyond what 32-bit positions can name.
+void require_tile(const Shape& shape, const Place& place);
 
 }  // namespace tessera::detail

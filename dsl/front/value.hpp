@@ -28,10 +28,21 @@ template <Element T, Number N>
 Ref number(N n, const Place& place) {
     static_assert(is_float(T) || std::integral<N>,
                   "tessera: a floating-point number meets an integer value; write an integer");
-    if constexpr (std::integral<N>)
+    if constexpr (std::unsigned_integral<N>)
+        return constant(T, static_cast<std::uint64_t>(n), place);
+    else if constexpr (std::integral<N>)
         return constant(T, static_cast<std::int64_t>(n), place);
     else
         return constant(T, static_cast<double>(n), place);
+}
+
+/// Extents of a tile as the writer lists them.
+template <int R>
+Shape shape_of(const std::int64_t (&extents)[R]) {
+    static_assert(R <= Shape::max_rank, "tessera: a tile has at most 8 axes");
+    Shape shape;
+    for (std::int64_t e : extents) shape.push_back(e);
+    return shape;
 }
 
 /// Left operand of an operator on Value<T, R>: such a value, a rank-0 one, or a number. Captures the writer's place.
@@ -39,10 +50,11 @@ template <Element T, int R>
 struct Lhs {
     Ref node;
     Place place;
-    Lhs(const Value<T, R>& v, std::source_location at = std::source_location::current()) : node(v.node()), place(at) {}
+    Lhs(const Value<T, R>& v, std::source_location at = std::source_location::current())
+        : node(v.node(at)), place(at) {}
     Lhs(const Value<T, 0>& v, std::source_location at = std::source_location::current())
         requires(R != 0)
-        : node(v.node()), place(at) {}
+        : node(v.node(at)), place(at) {}
     template <Number N>
     Lhs(N n, std::source_location at = std::source_location::current()) : node(number<T>(n, Place(at))), place(at) {}
 };
@@ -52,10 +64,11 @@ template <Element T, int R>
 struct Rhs {
     Ref node;
     Place place;
-    Rhs(const Value<T, R>& v, std::source_location at = std::source_location::current()) : node(v.node()), place(at) {}
+    Rhs(const Value<T, R>& v, std::source_location at = std::source_location::current())
+        : node(v.node(at)), place(at) {}
     Rhs(const Value<T, 0>& v, std::source_location at = std::source_location::current())
         requires(R != 0)
-        : node(v.node()), place(at) {}
+        : node(v.node(at)), place(at) {}
     template <Number N>
     Rhs(N n, std::source_location at = std::source_location::current()) : node(number<T>(n, Place(at))), place(at) {}
     template <Element U, int S>
@@ -82,46 +95,55 @@ public:
     using Right = detail::Rhs<T, R>;
     using Mask = Value<Element::boolean, R>;
 
-    explicit Value(detail::Ref node) : node_(node) {}
+    explicit Value(detail::Ref node) : node_(node), recording_(detail::recording_now()) {}
     /// A rank-0 value from a number.
     template <detail::Number N>
         requires(R == 0)
-    Value(N n, std::source_location at = std::source_location::current()) : node_(detail::number<T>(n, Place(at))) {}
+    Value(N n, std::source_location at = std::source_location::current()) : Value(detail::number<T>(n, Place(at))) {}
 
     detail::Ref node() const { return node_; }
-    std::int64_t extent(int a) const { return detail::extent_of(node_, a); }
+    /// The node, for use at that place. Errors: UsageError if the value belongs to another recording.
+    detail::Ref node(const Place& at) const {
+        detail::require_recording(recording_, at);
+        return node_;
+    }
+    std::int64_t extent(int a, std::source_location at = std::source_location::current()) const {
+        return detail::extent_of(node(at), a, at);
+    }
 
     /// Divides axis N into (extent / inner, inner); `inner` must divide the extent.
     template <int N>
     Value<T, R + 1> split(Axis<N>, std::int64_t inner,
                           std::source_location at = std::source_location::current()) const {
         static_assert(N >= 0 && N < R, "tessera: split names an axis that the value does not have");
-        return Value<T, R + 1>(detail::split(node_, N, inner, at));
+        static_assert(R < Shape::max_rank, "tessera: a tile has at most 8 axes");
+        return Value<T, R + 1>(detail::split(node(at), N, inner, at));
     }
     /// Joins axes N and N + 1, the inverse of split.
     template <int N>
     Value<T, R - 1> merge(Axis<N>, std::source_location at = std::source_location::current()) const {
         static_assert(N >= 0 && N + 1 < R, "tessera: merge needs axis N and axis N + 1");
-        return Value<T, R - 1>(detail::merge(node_, N, at));
+        return Value<T, R - 1>(detail::merge(node(at), N, at));
     }
     /// Drops axis N, whose extent must be 1.
     template <int N>
     Value<T, R - 1> squeeze(Axis<N>, std::source_location at = std::source_location::current()) const {
         static_assert(N >= 0 && N < R, "tessera: squeeze names an axis that the value does not have");
-        return Value<T, R - 1>(detail::squeeze(node_, N, at));
+        return Value<T, R - 1>(detail::squeeze(node(at), N, at));
     }
     /// Puts a new axis of extent 1 before axis N.
     template <int N>
     Value<T, R + 1> unsqueeze(Axis<N>, std::source_location at = std::source_location::current()) const {
         static_assert(N >= 0 && N <= R, "tessera: unsqueeze names a position past the end");
-        return Value<T, R + 1>(detail::unsqueeze(node_, N, at));
+        static_assert(R < Shape::max_rank, "tessera: a tile has at most 8 axes");
+        return Value<T, R + 1>(detail::unsqueeze(node(at), N, at));
     }
     /// Result axis i is axis order[i]; permute<1, 0>() transposes.
     template <int... Order>
     Value permute(std::source_location at = std::source_location::current()) const {
         static_assert(sizeof...(Order) == R, "tessera: permute names every axis once");
         const int order[] = {Order...};
-        return Value(detail::permute(node_, order, R, at));
+        return Value(detail::permute(node(at), order, R, at));
     }
 
     friend Value operator+(Left a, Right b) { return arithmetic(ir::BinaryOp::add, a, b); }
@@ -145,13 +167,13 @@ public:
     /// Of two values, the smaller; NaN is dropped.
     friend Value min(Left a, Right b) { return arithmetic(ir::BinaryOp::min, a, b); }
 
-    Value operator-() const {
+    friend Value operator-(Left a) {
         static_assert(detail::has_arithmetic<T>, "tessera: this element type has no arithmetic; cast<f32>(v) first");
-        return Value(detail::unary(ir::UnaryOp::neg, node_, {}));
+        return Value(detail::unary(ir::UnaryOp::neg, a.node, a.place));
     }
-    Value operator~() const {
+    friend Value operator~(Left a) {
         static_assert(is_integer(T) || T == Element::boolean, "tessera: ~ is for masks and integers");
-        return Value(detail::unary(ir::UnaryOp::bit_not, node_, {}));
+        return Value(detail::unary(ir::UnaryOp::bit_not, a.node, a.place));
     }
 
     template <class Never = void>
@@ -183,6 +205,7 @@ private:
     }
 
     detail::Ref node_;
+    std::uint64_t recording_;
 };
 
 // Preferred over the built-in operators, so that the mistake explains itself.

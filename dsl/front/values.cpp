@@ -1,5 +1,6 @@
 #include <bit>
 #include <fmt/format.h>
+#include <limits>
 
 #include "dsl/base/convert.hpp"
 #include "dsl/base/error.hpp"
@@ -10,11 +11,8 @@
 namespace tessera::detail {
 
 Ref constant(Element type, double value, const Place& place) {
-    std::uint64_t bits = 0;
-    if (type == f64)
-        bits = std::bit_cast<std::uint64_t>(value);
-    else
-        bits = encode_float(type, static_cast<float>(value));
+    if (type == tf32) throw UsageError(place, "tf32 has no numbers of its own; compute in f32");
+    const std::uint64_t bits = convert_bits(f64, type, std::bit_cast<std::uint64_t>(value));
     return Recorder::active(place).make(type, {}, place, ir::Constant{bits});
 }
 
@@ -23,11 +21,19 @@ Ref constant(Element type, std::int64_t value, const Place& place) {
     const int width = bits_of(type);
     const std::uint64_t mask = width == 64 ? ~0ull : (1ull << width) - 1;
     const bool fits =
-        width == 64 || (is_signed_integer(type) ? value >= -(1ll << (width - 1)) && value < (1ll << (width - 1))
+        type == i64 || (is_signed_integer(type) ? value >= -(1ll << (width - 1)) && value < (1ll << (width - 1))
                                                 : value >= 0 && static_cast<std::uint64_t>(value) <= mask);
     if (!fits || (type == boolean && value > 1))
         throw UsageError(place, fmt::format("the number {} does not fit {}", value, name_of(type)));
     return Recorder::active(place).make(type, {}, place, ir::Constant{static_cast<std::uint64_t>(value) & mask});
+}
+
+Ref constant(Element type, std::uint64_t value, const Place& place) {
+    const bool fits_signed = value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (is_float(type)) return constant(type, static_cast<double>(value), place);
+    if (fits_signed) return constant(type, static_cast<std::int64_t>(value), place);
+    if (type != u64) throw UsageError(place, fmt::format("the number {} does not fit {}", value, name_of(type)));
+    return Recorder::active(place).make(type, {}, place, ir::Constant{value});
 }
 
 namespace {
@@ -39,6 +45,17 @@ Ref elementwise(Element type, const Shape& shape, const Place& place, ir::Op op)
     Recorder& r = Recorder::active(place);
     return shape.empty() && type == i64 ? r.make(type, shape, place, std::move(op))
                                         : r.bind(type, shape, place, std::move(op));
+}
+
+/// What whole numbers cannot be divided or shifted by, where it is known.
+void require_count(ir::BinaryOp op, Ref b, const Place& place) {
+    const auto* c = b->as<ir::Constant>();
+    if (!c || !is_integer(b->type)) return;
+    if ((op == ir::BinaryOp::div || op == ir::BinaryOp::mod) && c->bits == 0)
+        throw UsageError(place, "a whole number is divided by 0");
+    if ((op == ir::BinaryOp::shl || op == ir::BinaryOp::shr) && c->bits >= static_cast<std::uint64_t>(bits_of(b->type)))
+        throw UsageError(
+            place, fmt::format("a shift of {} takes a count from 0 to {}", name_of(b->type), bits_of(b->type) - 1));
 }
 
 /// The extents that operands meet at: rank 0 spreads, extents of 1 spread.
@@ -73,18 +90,18 @@ Recorder& using_value(Ref value, const Place& place) {
 }  // namespace
 
 Ref unary(ir::UnaryOp op, Ref value, const Place& place) {
-    const Place at = place.line ? place : value->place;
-    using_value(value, at);
-    return elementwise(value->type, value->shape, at, ir::Unary{op, value});
+    using_value(value, place);
+    return elementwise(value->type, value->shape, place, ir::Unary{op, value});
 }
 
 Ref binary(ir::BinaryOp op, Ref a, Ref b, const Place& place) {
     using_value(a, place);
     using_value(b, place);
+    require_count(op, b, place);
     const Shape shape = meet(a, b, place);
     const bool comparison = op >= ir::BinaryOp::eq;
     const ir::Binary node{op, spread(a, shape, place), spread(b, shape, place)};
-    if (comparison && is_index(a)) return Recorder::active(place).make(boolean, shape, place, node);
+    if (comparison && is_index(a) && is_index(b)) return Recorder::active(place).make(boolean, shape, place, node);
     return elementwise(comparison ? boolean : a->type, shape, place, node);
 }
 
@@ -196,15 +213,13 @@ Ref broadcast_to(Ref value, const Shape& shape, const Place& place) {
 }
 
 Ref coordinate(const Shape& shape, int axis, const Place& place) {
-    for (std::int64_t e : shape)
-        if (e < 1) throw UsageError(place, fmt::format("a tile of extents {}: extents are at least 1", text_of(shape)));
     return Recorder::active(place).make(i64, shape, place, ir::Coordinate{axis});
 }
 
-std::int64_t extent_of(Ref value, int axis) {
+std::int64_t extent_of(Ref value, int axis, const Place& place) {
+    Recorder::active(place).require_open(value, place);
     if (axis < 0 || axis >= value->shape.rank())
-        throw UsageError(value->place,
-                         fmt::format("extent({}) of a tile {}: no such axis", axis, text_of(value->shape)));
+        throw UsageError(place, fmt::format("extent({}) of a tile {}: no such axis", axis, text_of(value->shape)));
     return value->shape[axis];
 }
 

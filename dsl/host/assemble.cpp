@@ -1,10 +1,12 @@
 #include "dsl/host/assemble.hpp"
 
 #include <fmt/format.h>
+#include <optional>
 
 #include "dsl/base/error.hpp"
 #include "dsl/host/expressions.hpp"
 #include "dsl/host/words.hpp"
+#include "dsl/ir/uniform.hpp"
 
 namespace tessera::host {
 
@@ -52,12 +54,17 @@ private:
         values_.set_counter(op.loop, -1);
     }
 
+    /// A bound as one value for the block: what was loaded lies in registers of every thread, all alike.
     int uniform_bound(const ir::Statement& s, ir::Ref ref) {
         const int value = values_.integer(ref);
-        if (!numbering_.at(value).uniform)
+        if (numbering_.at(value).uniform) return value;
+        if (!uniformity_) uniformity_.emplace(program_);
+        if (!uniformity_->uniform(ref))
             throw InternalError(fmt::format("the bounds of the loop at {}:{} differ among the threads of a block",
                                             s.place.file, s.place.line));
-        return value;
+        const int first = numbering_.fresh(true, true);
+        numbering_.copy(first, value);
+        return first;
     }
 
     void serial(const ir::Statement& s, const ir::For& op) {
@@ -155,6 +162,7 @@ private:
     }
 
     const ir::Program& program_;
+    std::optional<ir::Uniformity> uniformity_;  // once asked for
     Code& code_;
     Numbering numbering_;
     Words words_;

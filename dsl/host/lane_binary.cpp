@@ -51,7 +51,9 @@ auto float_result(typename Values<E>::Code a, typename Values<E>::Code b) {
         if constexpr (O == BinaryOp::add) return Values<E>::encode(x + y);
         if constexpr (O == BinaryOp::sub) return Values<E>::encode(x - y);
         if constexpr (O == BinaryOp::mul) return Values<E>::encode(x * y);
-        if constexpr (O == BinaryOp::div || O == BinaryOp::div_bounded) return Values<E>::encode(x / y);
+        if constexpr (O == BinaryOp::div) return Values<E>::encode(x / y);
+        if constexpr (O == BinaryOp::div_bounded)
+            return Values<E>::encode(std::fabs(x) <= std::numeric_limits<float>::max() ? x / y : x - x);  // else NaN
     }
 }
 

@@ -29,9 +29,10 @@ void unbounded_loop(void* out, const void* const* in, std::size_t n) {
     auto* __restrict to = static_cast<Flag*>(out);
     for (std::size_t i = 0; i < n; ++i) {
         const float x = std::fabs(a[i]), y = b[i];
-        const Flag allowed = in_range(y) & (Flag{x == 0} | (in_range(x) & in_range(x / y)));
-        const Flag numbers = Flag{x == x} & Flag{y == y};
-        to[i] = numbers & ~allowed;
+        const Flag exact = Flag{x == 0} | Flag{y == 1} | Flag{y == 2};
+        const Flag allowed = in_range(y) & (exact | (Flag{x >= 0x1p-100f} & in_range(x / y)));
+        const Flag finite = Flag{x < INFINITY} & Flag{y == y};  // false for a NaN, too
+        to[i] = finite & ~allowed;
     }
 }
 

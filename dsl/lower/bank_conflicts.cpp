@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "dsl/base/error.hpp"
@@ -56,14 +57,16 @@ private:
 };
 
 /// Passes for the lanes' accesses, and what they would be if no two words met in a bank.
-std::pair<int, int> passes_of(const std::vector<std::int64_t>& addresses, int bytes) {
+std::pair<int, int> passes_of(const std::vector<std::optional<std::int64_t>>& addresses, int bytes) {
     const std::size_t group = static_cast<std::size_t>(bytes <= word_bytes ? warp : warp * word_bytes / bytes);
     int passes = 0, best = 0;
     for (std::size_t first = 0; first < addresses.size(); first += group) {
         std::map<std::int64_t, std::set<std::int64_t>> words;  // by bank
-        for (std::size_t i = first; i < std::min(first + group, addresses.size()); ++i)
-            for (std::int64_t b = addresses[i] / word_bytes; b <= (addresses[i] + bytes - 1) / word_bytes; ++b)
-                words[b % banks].insert(b);
+        for (std::size_t i = first; i < std::min(first + group, addresses.size()); ++i) {
+            if (!addresses[i]) continue;
+            const std::int64_t last = (*addresses[i] + bytes - 1) / word_bytes;
+            for (std::int64_t word = *addresses[i] / word_bytes; word <= last; ++word) words[word % banks].insert(word);
+        }
         std::size_t most = 0, all = 0;
         for (const auto& [bank, set] : words) {
             most = std::max(most, set.size());
@@ -90,14 +93,17 @@ std::vector<SharedAccess> bank_conflicts(const ir::Program& lowered) {
         if (!a || a->space != ir::Space::shared) return;
         const ir::SharedTile& tile = lowered.shared[static_cast<std::size_t>(a->memory)];
         const int bits = bits_of(tile.type);
-        std::vector<std::int64_t> addresses;
-        for (const Lane& lane : lanes)
-            if (!a->predicate || lane.value(a->predicate))
-                addresses.push_back(tile.byte_offset + lane.value(a->offset) * bits / 8);
+        std::vector<std::optional<std::int64_t>> addresses;  // by lane; none where the mask is off
+        for (const Lane& lane : lanes) {
+            const bool on = !a->predicate || lane.value(a->predicate);
+            const std::int64_t at = tile.byte_offset + lane.value(a->offset) * bits / 8;
+            addresses.push_back(on ? std::optional(at) : std::nullopt);
+        }
+        const auto active =
+            std::count_if(addresses.begin(), addresses.end(), [](const auto& at) { return at.has_value(); });
         const int bytes = a->lanes * bits / 8;
         const auto [passes, best] = passes_of(addresses, bytes);
-        result.push_back(
-            {s.place, tile.name, store != nullptr, bytes, static_cast<int>(addresses.size()), passes, best});
+        result.push_back({s.place, tile.name, store != nullptr, bytes, static_cast<int>(active), passes, best});
     });
     return result;
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "dsl/ir/walk.hpp"
 #include "dsl/lower/plan.hpp"
 
@@ -9,35 +11,37 @@ namespace tessera::lower {
 namespace {
 
 struct Use {
-    int count = 0;
+    int count = 0;   // 2 for more
     int scope = -1;  // of the last user
 };
 
 /// Reads or meets other threads at its line.
 bool is_event(const ir::Node& n) { return n.as<ir::Load>() || n.as<ir::Reduce>() || n.as<ir::VariableRead>(); }
 
-/// Costs nothing to look through.
-bool is_view(const ir::Node& n) {
-    return n.as<ir::Constant>() || n.as<ir::Parameter>() || n.as<ir::Broadcast>() || n.as<ir::Reshape>() ||
-           n.as<ir::Permute>() || n.as<ir::Coordinate>() || n.as<ir::BlockIndex>() || n.as<ir::LoopIndex>();
-}
-
 /// A scope is the loop it belongs to, plus one; 0 is the kernel's own.
 class Uses {
 public:
     explicit Uses(const ir::Program& p)
-        : uses_(static_cast<std::size_t>(p.arena->size())), line_scope_(uses_.size(), 0) {
+        : uses_(static_cast<std::size_t>(p.arena->size())), line_scope_(uses_.size(), no_line) {
+        note_lines(p.body, 0);
         walk(p.body, 0);
     }
     const Use& of(Ref n) const { return uses_[static_cast<std::size_t>(n->id)]; }
     int line_scope(Ref n) const { return line_scope_[static_cast<std::size_t>(n->id)]; }
 
 private:
+    static constexpr int no_line = -1;
+
+    void note_lines(const ir::Body& body, int scope) {
+        for (const ir::Statement& s : body) {
+            if (const auto* b = s.as<ir::Bind>()) line_scope_[static_cast<std::size_t>(b->value->id)] = scope;
+            if (const auto* f = s.as<ir::For>()) note_lines(f->body, f->loop + 1);
+        }
+    }
     // Backwards, so that users are counted before what they use; a dead Bind counts nothing.
     void walk(const ir::Body& body, int scope) {
         for (auto s = body.rbegin(); s != body.rend(); ++s) {
             if (const auto* b = s->as<ir::Bind>()) {
-                line_scope_[static_cast<std::size_t>(b->value->id)] = scope;
                 if (of(b->value).count > 0) use_operands(b->value, scope);
                 continue;
             }
@@ -47,9 +51,10 @@ private:
     }
     void use(Ref n, int scope) {
         Use& u = uses_[static_cast<std::size_t>(n->id)];
+        if (u.count == 2) return;  // as good as any more
         ++u.count;
         u.scope = scope;
-        if (is_view(*n) || (n->scalar() && n->type == i64)) use_operands(n, scope);  // recomputed by every user
+        if (line_scope(n) == no_line) use_operands(n, scope);  // recomputed by every user
     }
     void use_operands(Ref n, int scope) {
         ir::for_each_operand(*n, [&](Ref operand) { use(operand, scope); });
@@ -61,16 +66,44 @@ private:
 
 }  // namespace
 
+namespace {
+
+/// Operations between a value and what is bound under it: what one written expression would nest. Longer chains are
+/// cut.
+class Depths {
+public:
+    explicit Depths(const ir::Program& p) : depth_(static_cast<std::size_t>(p.arena->size()), 0) {}
+    /// Of a value whose operands have been asked for, or set to bound, before.
+    int of(Ref n) {
+        int& known = depth_[static_cast<std::size_t>(n->id)];
+        if (known > 0) return known;
+        int deepest = 0;
+        ir::for_each_operand(*n, [&](Ref operand) { deepest = std::max(deepest, of(operand)); });
+        return known = deepest + 1;
+    }
+    void bind(Ref n) { depth_[static_cast<std::size_t>(n->id)] = 1; }
+
+private:
+    std::vector<int> depth_;
+};
+
+constexpr int deepest_expression = 100;
+
+}  // namespace
+
 void choose_bindings(const ir::Program& program, Plan& plan) {
     const Uses uses(program);
+    Depths depths(program);
     plan.bound.assign(static_cast<std::size_t>(program.arena->size()), false);
     ir::for_each_statement(program.body, [&](const ir::Statement& s) {
         const auto* b = s.as<ir::Bind>();
         if (!b) return;
         const Use& use = uses.of(b->value);
         if (use.count == 0) return;
-        plan.bound[static_cast<std::size_t>(b->value->id)] =
-            is_event(*b->value) || use.count > 1 || use.scope != uses.line_scope(b->value);
+        const bool bound = is_event(*b->value) || use.count > 1 || use.scope != uses.line_scope(b->value) ||
+                           depths.of(b->value) > deepest_expression;
+        if (bound) depths.bind(b->value);
+        plan.bound[static_cast<std::size_t>(b->value->id)] = bound;
     });
 }
 

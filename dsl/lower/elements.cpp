@@ -44,15 +44,25 @@ Ref TileCode::scalar(Ref node) {
     const auto known = values_.find(node->id);
     if (known != values_.end()) return known->second;
     if (const auto* b = node->as<ir::BlockIndex>()) return blocks_[static_cast<std::size_t>(b->axis)];
+    return values_[node->id] = scalar_expression(node);
+}
+
+Ref TileCode::scalar_expression(Ref node) {
     if (const auto* l = node->as<ir::LoopIndex>())
         return e_.make(i64, {}, ir::LoopIndex{loop_of_[static_cast<std::size_t>(l->loop)]});
     if (const auto* b = node->as<ir::Broadcast>()) return scalar(b->value);
-    if (const auto* r = node->as<ir::Reshape>(); r && r->value->scalar()) return scalar(r->value);
+    if (const auto* r = node->as<ir::Reshape>()) return r->value->scalar() ? scalar(r->value) : only_element(r->value);
     if (const auto* b = node->as<ir::Binary>(); b && is_integer(node->type))
         return e_.binary(b->op, scalar(b->a), scalar(b->b));
     require_internal(!node->as<ir::Load>() && !node->as<ir::Reduce>() && !node->as<ir::VariableRead>(),
                      "a bound number has no value yet");
     return e_.make(node->type, {}, ir::map_operands(*node, [&](Ref operand) { return scalar(operand); }));
+}
+
+/// A tile of extents 1 as a number: every thread holds it.
+Ref TileCode::only_element(Ref tile) {
+    Iteration it(plan_.layout(tile), e_, in_.threads);
+    return element(it, tile, it.root);
 }
 
 /// Finds where digits must be cut and written out so that every leaf under `node` can be read.

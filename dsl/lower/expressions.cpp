@@ -52,17 +52,19 @@ bool same(const ir::Node& n, Element type, const Shape& shape, const ir::Op& op)
     return a.count <= 16 && a.count == b.count && std::equal(a.values, a.values + a.count, b.values);
 }
 
+/// The result in the low bits, where 64 bits with a sign give it.
 std::optional<std::int64_t> fold(BinaryOp op, std::int64_t a, std::int64_t b) {
+    const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
     switch (op) {
-        case BinaryOp::add: return a + b;
-        case BinaryOp::sub: return a - b;
-        case BinaryOp::mul: return a * b;
-        case BinaryOp::div: return b ? std::optional(a / b) : std::nullopt;
-        case BinaryOp::mod: return b ? std::optional(a % b) : std::nullopt;
+        case BinaryOp::add: return static_cast<std::int64_t>(x + y);
+        case BinaryOp::sub: return static_cast<std::int64_t>(x - y);
+        case BinaryOp::mul: return static_cast<std::int64_t>(x * y);
+        case BinaryOp::div: return b == 0 || b == -1 ? std::nullopt : std::optional(a / b);
+        case BinaryOp::mod: return b == 0 || b == -1 ? std::nullopt : std::optional(a % b);
         case BinaryOp::bit_and: return a & b;
         case BinaryOp::bit_xor: return a ^ b;
-        case BinaryOp::shl: return a << b;
-        case BinaryOp::shr: return a >> b;
+        case BinaryOp::shl: return y < 64 ? std::optional(static_cast<std::int64_t>(x << y)) : std::nullopt;
+        case BinaryOp::shr: return y < 64 ? std::optional(a >> y) : std::nullopt;
         case BinaryOp::lt: return a < b;
         case BinaryOp::eq: return a == b;
         default: return std::nullopt;
@@ -119,7 +121,8 @@ Ref Expressions::binary(BinaryOp op, Ref a, Ref b) {
     const Element result = op >= BinaryOp::eq ? boolean : a->type;
     std::int64_t x = 0, y = 0;
     const bool ca = constant_value(a, x), cb = constant_value(b, y);
-    if (ca && cb) {
+    const bool past_sign = a->type == u64 && (x < 0 || y < 0);
+    if (ca && cb && !past_sign) {
         if (const auto folded = fold(op, x, y)) return number(result, *folded);
     }
     if (ca && !cb && (op == BinaryOp::add || op == BinaryOp::mul)) return binary(op, b, a);  // constants stand right
@@ -135,16 +138,37 @@ Ref Expressions::binary(BinaryOp op, Ref a, Ref b) {
         const auto* inner = a->as<ir::Binary>();
         std::int64_t z = 0;
         if (inner && inner->op == op && (op == BinaryOp::add || op == BinaryOp::mul) && constant_value(inner->b, z))
-            return binary(op, inner->a, number(result, op == BinaryOp::add ? z + y : z * y));
+            return binary(op, inner->a, number(result, *fold(op, z, y)));
     }
     if (ca && a->type == boolean && op == BinaryOp::bit_and) return x ? b : a;
     return make(result, {}, ir::Binary{op, a, b});
 }
 
+template <class Value, class Find>
+Value Facts::remembered(std::unordered_map<Ref, Value>& known, Ref node, Find&& find) const {
+    if (const auto it = known.find(node); it != known.end()) return it->second;
+    const Value value = find();
+    known.emplace(node, value);
+    return value;
+}
+
 std::int64_t Facts::divisor(Ref node) const {
+    return remembered(divisors_, node, [&] { return find_divisor(node); });
+}
+std::int64_t Facts::upper_bound(Ref node) const {
+    return remembered(bounds_, node, [&] { return find_upper_bound(node); });
+}
+bool Facts::non_negative(Ref node) const {
+    return remembered(signs_, node, [&] { return find_non_negative(node); });
+}
+
+std::int64_t Facts::find_divisor(Ref node) const {
     constexpr std::int64_t most = std::int64_t{1} << 30;
     std::int64_t value = 0;
-    if (constant_value(node, value)) return value == 0 ? most : std::min(most, value & -value);
+    if (constant_value(node, value)) {
+        const auto bits = static_cast<std::uint64_t>(value);
+        return value == 0 ? most : static_cast<std::int64_t>(std::min<std::uint64_t>(most, bits & (0 - bits)));
+    }
     if (const auto* p = node->as<ir::Parameter>()) {
         const std::int64_t m = program_.scalars[static_cast<std::size_t>(p->index)].multiple_of;
         return std::min(most, m & -m);
@@ -156,28 +180,30 @@ std::int64_t Facts::divisor(Ref node) const {
     return 1;
 }
 
-std::int64_t Facts::loop_bound(int loop) const {
-    std::int64_t bound = -1;
-    ir::for_each_statement(program_.body, [&](const ir::Statement& s) {
-        const auto* f = s.as<ir::For>();
-        std::int64_t end = 0;
-        if (f && f->loop == loop && constant_value(f->end, end)) bound = end - 1;
-    });
-    return bound;
+Ref Facts::count_of(Ref index) const {
+    if (const auto* i = index->as<ir::BlockIndex>()) return program_.grid[static_cast<std::size_t>(i->axis)];
+    const auto* i = index->as<ir::LoopIndex>();
+    Ref count = nullptr;
+    if (i)
+        ir::for_each_statement(program_.body, [&](const ir::Statement& s) {
+            if (const auto* f = s.as<ir::For>(); f && f->loop == i->loop) count = f->end;
+        });
+    return count;
 }
 
-std::int64_t Facts::upper_bound(Ref node) const {
+std::int64_t Facts::find_upper_bound(Ref node) const {
     std::int64_t value = 0;
     if (constant_value(node, value)) return value >= 0 ? value : -1;
-    if (const auto* i = node->as<ir::BlockIndex>()) {
-        const std::int64_t extent = upper_bound(program_.grid[static_cast<std::size_t>(i->axis)]);
-        return extent > 0 ? extent - 1 : extent;
+    if (const Ref count = count_of(node)) {
+        const std::int64_t most = upper_bound(count);
+        return most > 0 ? most - 1 : most;
     }
-    if (const auto* i = node->as<ir::LoopIndex>()) return loop_bound(i->loop);
     if (const auto* b = node->as<ir::Binary>()) {
         const std::int64_t x = upper_bound(b->a), y = upper_bound(b->b);
-        if (x >= 0 && y >= 0 && b->op == BinaryOp::add) return x + y;
-        if (x >= 0 && y >= 0 && b->op == BinaryOp::mul) return x * y;
+        constexpr std::int64_t small = std::int64_t{1} << 31;
+        const bool both = x >= 0 && y >= 0 && x < small && y < small;
+        if (both && b->op == BinaryOp::add) return x + y;
+        if (both && b->op == BinaryOp::mul) return x * y;
         std::int64_t divisor_value = 0;
         if (x >= 0 && b->op == BinaryOp::div && constant_value(b->b, divisor_value) && divisor_value > 0)
             return x / divisor_value;
@@ -200,22 +226,24 @@ bool is_tiles_of(Ref count, Ref limit, std::int64_t n) {
 
 }  // namespace
 
-bool Facts::non_negative(Ref node) const {
+bool Facts::find_non_negative(Ref node) const {
     std::int64_t value = 0;
     if (constant_value(node, value)) return value >= 0;
     if (node->as<ir::BlockIndex>() || node->as<ir::LoopIndex>()) return true;
     if (const auto* p = node->as<ir::Parameter>()) {
         for (const ir::TensorParam& tensor : program_.tensors)
             for (const ir::Axis& axis : tensor.axes)
-                for (const Ref fact : {axis.extent, axis.stride})
-                    if (const auto* q = fact->as<ir::Parameter>(); q && q->index == p->index) return true;
+                if (const auto* q = axis.extent->as<ir::Parameter>(); q && q->index == p->index) return true;
         return false;
     }
     if (const auto* s = node->as<ir::Select>()) return non_negative(s->a) && non_negative(s->b);
     const auto* b = node->as<ir::Binary>();
-    if (!b || !non_negative(b->a) || !non_negative(b->b)) return false;
-    return b->op == BinaryOp::add || b->op == BinaryOp::mul || b->op == BinaryOp::div || b->op == BinaryOp::mod ||
-           b->op == BinaryOp::min || b->op == BinaryOp::max;
+    if (!b) return false;
+    if (b->op == BinaryOp::max) return non_negative(b->a) || non_negative(b->b);
+    if (b->op == BinaryOp::mod || b->op == BinaryOp::shr) return non_negative(b->a);
+    if (!non_negative(b->a) || !non_negative(b->b)) return false;
+    return b->op == BinaryOp::add || b->op == BinaryOp::mul || b->op == BinaryOp::div || b->op == BinaryOp::min ||
+           b->op == BinaryOp::bit_and;
 }
 
 bool Facts::inside(Ref offset, std::int64_t extent, Ref limit) const {
@@ -224,15 +252,13 @@ bool Facts::inside(Ref offset, std::int64_t extent, Ref limit) const {
         const std::int64_t last = upper_bound(offset);
         return last >= 0 && last + extent <= end;
     }
-    // block · tile where the grid is ⌈limit / tile⌉ and the limit a multiple of the tile
-    if (extent == 1 && offset->as<ir::BlockIndex>())
-        return program_.grid[static_cast<std::size_t>(offset->as<ir::BlockIndex>()->axis)] == limit;
+    // index · tile where the grid, or loop, has ⌈limit / tile⌉ and the limit is a multiple of the tile
+    if (extent == 1 && count_of(offset)) return count_of(offset) == limit;
     const auto* m = offset->as<ir::Binary>();
     std::int64_t tile = 0;
     if (!m || m->op != BinaryOp::mul || !constant_value(m->b, tile) || tile != extent) return false;
-    const auto* block = m->a->as<ir::BlockIndex>();
-    if (!block) return false;
-    const Ref count = program_.grid[static_cast<std::size_t>(block->axis)];
+    const Ref count = count_of(m->a);
+    if (!count) return false;
     if (tile == 1) return count == limit;
     return divisor(limit) % tile == 0 && is_tiles_of(count, limit, tile);
 }

@@ -57,8 +57,16 @@ public:
     bool inside(Ref offset, std::int64_t extent, Ref limit) const;
 
 private:
-    std::int64_t loop_bound(int loop) const;
+    template <class Value, class Find>
+    Value remembered(std::unordered_map<Ref, Value>& known, Ref node, Find&& find) const;
+    std::int64_t find_divisor(Ref node) const;
+    std::int64_t find_upper_bound(Ref node) const;
+    bool find_non_negative(Ref node) const;
+    /// How many values a block index or loop counter takes, from 0; null for anything else.
+    Ref count_of(Ref index) const;
     const ir::Program& program_;
+    mutable std::unordered_map<Ref, std::int64_t> divisors_, bounds_;
+    mutable std::unordered_map<Ref, bool> signs_;
 };
 
 }  // namespace tessera::lower

@@ -302,13 +302,10 @@ private:
         std::optional<Layout> need = required(n, operand);
         if (need && canonical(*need) == plan_.layout(operand)) return;
         if (!need) {
-            // The border of a reshape falls inside a digit of n's layout: the operand comes whole to every thread's own
-            // cut.
-            throw UsageError(
-                n->place,
-                fmt::format(
-                    "a tile {} laid out as {} cannot be seen with other extents; load it in the extents it is used in",
-                    operand->shape.count(), text_of(plan_.layout(n))));
+            // A border of the reshape falls inside a digit of n's layout: n takes the operand's, its users convert.
+            const std::optional<Layout> seen = reshape(plan_.layout(operand), n->shape);
+            require_internal(n->as<ir::Reshape>() && seen, "a tile cannot be seen with other extents in any layout");
+            return set(n, *seen);
         }
         plan_.conversions.push_back({n, -1, operand, canonical(*need)});
     }

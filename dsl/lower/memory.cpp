@@ -267,13 +267,15 @@ bool TileCode::store_regrouped(const ir::View& view, Ref value, int axis, int mo
     const bool full = most * bits_of(value->type) == target_.vector_bytes() * 8;
     const bool no_copies = slots_of(layout) * in_.threads == value->shape.count();
     if (!long_run || !full || !no_copies || value->shape[axis] % most != 0) return false;
+    Shape inner;
+    for (int i = 0; i < value->shape.rank(); ++i) inner.push_back(i == axis ? most : 1);
+    const Layout regrouped = natural_layout(value->shape, axis, inner, in_.threads);
+    if (regrouped == layout) return false;
     Iteration it(layout, e_, in_.threads);
     prepare(it, {value});
     const RegisterTile own = declare(layout, value->type, preferred_axis(it, value), 4, "value");
     set_tile(value, own);
-    Shape inner;
-    for (int i = 0; i < value->shape.rank(); ++i) inner.push_back(i == axis ? most : 1);
-    store_registers(view, converted(own, value->shape, natural_layout(value->shape, axis, inner, in_.threads)));
+    store_registers(view, converted(own, value->shape, regrouped));
     return true;
 }
 

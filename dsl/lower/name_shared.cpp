@@ -33,23 +33,21 @@ public:
         std::unordered_map<Moment, Ref, MomentHash> outer_names;
         std::swap(uses_, outer_uses);
         std::swap(names_, outer_names);
-        const std::vector<int> entry = versions_;
-        const int first = next_;  // a write's version is its place, the same in both turns
-        next_ += static_cast<int>(body.size());
-        int place = first;
+        const Time entry = time_;
         for (const ir::Statement& s : body) {
-            if (!s.as<ir::For>()) count(s);
-            written(s, ++place);
+            ir::for_each_ref(s, [&](Ref r) { count(r); });
+            written(s);
         }
-        versions_ = entry;
-        place = first;
+        go_back(entry);
         ir::Body result;
         for (ir::Statement& s : body) {
-            if (auto* loop = s.as<ir::For>())
+            ir::map_refs(s, [&](Ref r) { return rewrite(r, s.place, result, true); });
+            if (auto* loop = s.as<ir::For>()) {
+                const Time before = time_;
                 run(loop->body);
-            else
-                ir::map_refs(s, [&](Ref r) { return rewrite(r, s.place, result, true); });
-            written(s, ++place);
+                go_back(before);
+            }
+            written(s);
             result.push_back(std::move(s));
         }
         body = std::move(result);
@@ -58,39 +56,61 @@ public:
     }
 
 private:
+    /// When each register array was last written, so that both walks over a body see the same versions.
+    struct Time {
+        std::vector<int> versions;  // by array
+        int clock = 0;
+    };
+    void go_back(const Time& time) {
+        time_ = time;
+        known_versions_.clear();
+    }
     int version(Ref n) {
         if (const auto* r = n->as<ir::Register>()) return version_of(r->array);
+        if (const auto it = known_versions_.find(n); it != known_versions_.end()) return it->second;
         int latest = 0;
         ir::for_each_operand(*n, [&](Ref operand) { latest = std::max(latest, version(operand)); });
+        known_versions_.emplace(n, latest);
         return latest;
     }
     int& version_of(int array) {
-        if (static_cast<std::size_t>(array) >= versions_.size())
-            versions_.resize(static_cast<std::size_t>(array) + 1, 0);
-        return versions_[static_cast<std::size_t>(array)];
+        const auto i = static_cast<std::size_t>(array);
+        if (i >= time_.versions.size()) time_.versions.resize(i + 1, 0);
+        return time_.versions[i];
     }
-    void written(const ir::Statement& s, int place) {
-        if (const auto* set = s.as<ir::Set>()) version_of(set->array) = place;
-        if (const auto* load = s.as<ir::LoadVector>()) version_of(load->array) = place;
+    void written(const ir::Statement& s) {
+        const auto* set = s.as<ir::Set>();
+        const auto* load = s.as<ir::LoadVector>();
+        if (set || load) {
+            version_of(set ? set->array : load->array) = ++time_.clock;
+            known_versions_.clear();
+        }
         if (const auto* loop = s.as<ir::For>())
-            for (const ir::Statement& inner : loop->body) written(inner, place);
+            for (const ir::Statement& inner : loop->body) written(inner);
     }
 
-    void count(const ir::Statement& s) {
-        ir::for_each_ref(s, [&](Ref r) { count(r); });
-    }
     void count(Ref n) {
         if (++uses_[{n, version(n)}] > 1) return;
         ir::for_each_operand(*n, [&](Ref operand) { count(operand); });
     }
 
-    /// Worth a name: data, masks, and index arithmetic that divides or is more than a term or two.
-    static bool worth(Ref n) {
+    /// Nodes that the expression takes when written out; all above `long_expression` are alike.
+    int length(Ref n) {
+        if (const auto it = lengths_.find(n); it != lengths_.end()) return it->second;
+        int sum = 1;
+        ir::for_each_operand(*n, [&](Ref operand) { sum = std::min(sum + length(operand), long_expression + 1); });
+        lengths_.emplace(n, sum);
+        return sum;
+    }
+    static constexpr int long_expression = 24;
+
+    /// Worth a name: data, masks, and index arithmetic that divides or is long.
+    bool worth(Ref n) {
         if (n->as<ir::Binary>() || n->as<ir::Unary>() || n->as<ir::Select>() || n->as<ir::Shuffle>() ||
             n->as<ir::Cast>() || n->as<ir::Fma>()) {
             if (n->type != i32 && n->type != i64) return true;
             const auto* b = n->as<ir::Binary>();
-            return b && (b->op == ir::BinaryOp::div || b->op == ir::BinaryOp::mod);
+            return (b && (b->op == ir::BinaryOp::div || b->op == ir::BinaryOp::mod)) || length(n) > long_expression;
         }
         return false;
     }
@@ -112,8 +132,9 @@ private:
     Expressions e_;
     std::unordered_map<Moment, int, MomentHash> uses_;
     std::unordered_map<Moment, Ref, MomentHash> names_;
-    std::vector<int> versions_;
-    int next_ = 0;
+    Time time_;
+    std::unordered_map<Ref, int> known_versions_;  // now
+    std::unordered_map<Ref, int> lengths_;
 };
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::int64_t warp = 32;
 
-ir::BinaryOp binary_of(ir::ReduceOp op) {
+ir::BinaryOp binary_of(ir::ReduceOp op, Element type) {
+    if (type == boolean) return op == ir::ReduceOp::max ? ir::BinaryOp::bit_or : ir::BinaryOp::bit_and;
     switch (op) {
         case ir::ReduceOp::sum: return ir::BinaryOp::add;
         case ir::ReduceOp::max: return ir::BinaryOp::max;
@@ -41,7 +42,7 @@ Mode warps_of(const Mode& m) {
 }  // namespace
 
 Ref TileCode::fold(ir::ReduceOp op, Ref a, Ref b) {
-    return e_.make(a->type, a->shape, ir::Binary{binary_of(op), a, b});
+    return e_.make(a->type, a->shape, ir::Binary{binary_of(op, a->type), a, b});
 }
 
 Ref TileCode::identity(ir::ReduceOp op, Element type) {

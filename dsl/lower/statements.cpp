@@ -285,10 +285,30 @@ void TileCode::lower_bind(Ref node) {
     tiles_[node->id] = tile;
 }
 
+/// A number that every thread surely holds alike. What went through registers of several threads is handed round by the
+/// first: barriers in a loop need all threads to make the same turns.
+Ref TileCode::uniform(Ref number) {
+    ir::NodeSet met;
+    bool exchanged = false;
+    ir::for_each_node(number, met,
+                      [&](Ref n) { exchanged = exchanged || n->as<ir::Reduce>() || n->as<ir::VariableRead>(); });
+    if (!exchanged) return scalar(number);
+    const ir::View view = whole(scratch("count", number->type, {1}));
+    const RegisterTile word = declare(Layout{{{}}}, number->type, -1, 1, "count");
+    Iteration it(word.layout, e_, in_.threads);
+    const Address base = address(view, it, memory_name(view));
+    emit(ir::Barrier{});
+    emit(ir::StoreVector{access(view, it, base, -1, 1, true), {scalar(number)}});
+    emit(ir::Barrier{});
+    load_piece(view, nullptr, word);
+    return e_.make(number->type, {}, ir::Register{word.array, e_.i32(0)});
+}
+
 void TileCode::lower_loop(const ir::For& loop) {
+    const Ref begin = uniform(loop.begin), end = uniform(loop.end), step = uniform(loop.step);
     const int id = out_.loops++;
     loop_of_[static_cast<std::size_t>(loop.loop)] = id;
-    emit(ir::For{id, "step", scalar(loop.begin), scalar(loop.end), scalar(loop.step), false, {}});
+    emit(ir::For{id, "step", begin, end, step, false, {}});
     ir::Body* const outer = body_;
     body_ = &body_->back().as<ir::For>()->body;
     named_.emplace_back();

@@ -32,6 +32,7 @@ private:
     void lower_body(const ir::Body& body);
     void lower_statement(const ir::Statement& s);
     void lower_bind(Ref node);
+    Ref uniform(Ref number);
     void lower_loop(const ir::For& loop);
     void set_tile(Ref value, const RegisterTile& tile);
     void convert(const Plan::Conversion& c);
@@ -50,6 +51,8 @@ private:
 
     // elements.cpp
     Ref scalar(Ref node);
+    Ref scalar_expression(Ref node);
+    Ref only_element(Ref tile);
     void look_ahead(Iteration& it, Ref node, const Position& at, std::vector<Ref>* leaves = nullptr) const;
     void prepare(Iteration& it, const std::vector<Ref>& values) const;
     Ref element(Iteration& it, Ref node, const Position& at);

@@ -46,7 +46,7 @@ Program recorded(std::int64_t hidden, std::int64_t topk, const ReduceForm& form,
         const auto [m, n] = k.grid(ceil_div(tokens, rows), ceil_div(hidden, cols));
 
         auto sum = k.variable(full({rows, cols}, Value<f32, 0>(0.0f)));
-        const auto add_slot = [&, m = m, n = n, rows = rows, cols = cols](const Index& s) {
+        const auto add_slot = [&](const Index& s) {
             const auto pos = load(t.slots.window({rows, 1}, {m * rows, s}), -1).squeeze(axis<1>);
             const auto v = load(x.window({rows, cols}, {pos, n * cols}));
             auto scale = full({rows}, Value<f32, 0>(1.0f));

@@ -1,6 +1,7 @@
 #include "kernels/moe/rows.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
@@ -11,10 +12,12 @@ namespace tessera::moe {
 RowTile row_tile(std::int64_t length, std::int64_t vector) {
     constexpr std::int64_t most = 10, enough = 4;
     const std::int64_t vectors = ceil_div(length, vector);
+    // Fewer lanes on a row would leave it uncoalesced.
+    const auto fewest =
+        static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(vectors, 8))));
     std::int64_t lanes = 1, slots = 1, padding = -1;
     bool whole = false;
-    for (std::int64_t n = 256; n >= 1; n /= 2) {
-        if (n < 8 && padding >= 0 && vectors >= 8) break;  // few lanes on a row leave it uncoalesced
+    for (std::int64_t n = 256; n >= fewest; n /= 2) {
         const std::int64_t all = ceil_div(vectors, n), blocks = ceil_div(all, most), each = ceil_div(all, blocks);
         const std::int64_t waste = n * each * blocks - vectors;
         if (padding >= 0 && waste >= padding) continue;

@@ -216,23 +216,22 @@ void per_channel_cast(const Stream& stream, const TensorView& x, const TensorVie
     cast_plain("per_channel_cast", stream, x, data, sf, options, {});
 }
 
-Quantized per_channel_cast_fused(const Stream& stream, const TensorView& x, const ChannelCastOptions& options,
-                                 const OptionalView& pos_to_token) {
-    return cast_plain(fused, stream, x, options, pos_to_token);
+Quantized per_channel_cast_fused(const Stream& stream, const TensorView& x, const FusedChannelCastOptions& options) {
+    return cast_plain(fused, stream, x, options, options.pos_to_token);
 }
 void per_channel_cast_fused(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
-                            const ChannelCastOptions& options, const OptionalView& pos_to_token) {
-    cast_plain(fused, stream, x, data, sf, options, pos_to_token);
+                            const FusedChannelCastOptions& options) {
+    cast_plain(fused, stream, x, data, sf, options, options.pos_to_token);
 }
 
 void per_channel_cast_fused(const Stream& stream, const QuantizedView& x, const TensorView& data, const TensorView& sf,
-                            const ChannelCastOptions& options, const OptionalView& pos_to_token) {
+                            const FusedChannelCastOptions& options) {
     check_pair(stream, x);
     check_channel_options(fused, options);
-    const std::int64_t rows = rows_of(fused, stream, x.data, pos_to_token), hidden = x.data.extents[1];
+    const std::int64_t rows = rows_of(fused, stream, x.data, options.pos_to_token), hidden = x.data.extents[1];
     check_channel_outputs(fused, data, {rows, hidden}, sf, rows, hidden, options);
     if (rows == 0) return;
-    const bool gather = pos_to_token.has_value();
+    const bool gather = options.pos_to_token.has_value();
     const bool aligned = rows_aligned(x.data, data) && reinterpret_cast<std::uintptr_t>(sf.data) % 16 == 0;
     const QuantizedLayout from = x.layout();
     const KernelId id("per_channel_cast_pair", {hidden, options.num_per_tokens, options.round_sf, gather, aligned,
@@ -240,17 +239,16 @@ void per_channel_cast_fused(const Stream& stream, const QuantizedView& x, const 
     const ScaleArgument x_sf = scale_argument(x);
     launch(Engine::of(stream).kernel(stream, id,
                                      [&] { return per_channel_cast_program(from, hidden, options, gather, aligned); }),
-           stream, x.data, pos_to_token, data, sf, &x_sf);
+           stream, x.data, options.pos_to_token, data, sf, &x_sf);
 }
 
-Quantized per_channel_cast_fused(const Stream& stream, const QuantizedView& x, const ChannelCastOptions& options,
-                                 const OptionalView& pos_to_token) {
+Quantized per_channel_cast_fused(const Stream& stream, const QuantizedView& x, const FusedChannelCastOptions& options) {
     check_pair(stream, x);
     check_channel_options(fused, options);
-    const std::int64_t rows = rows_of(fused, stream, x.data, pos_to_token), hidden = x.data.extents[1];
+    const std::int64_t rows = rows_of(fused, stream, x.data, options.pos_to_token), hidden = x.data.extents[1];
     Quantized result{Tensor::empty(stream, e4m3, {rows, hidden}),
                      Tensor::empty(stream, f32, channel_scales(rows, hidden, options))};
-    per_channel_cast_fused(stream, x, result.data, result.sf, options, pos_to_token);
+    per_channel_cast_fused(stream, x, result.data, result.sf, options);
     return result;
 }
 

@@ -20,10 +20,14 @@ struct Tile {
 };
 
 /// A tile of whole groups; columns are shared with few neighbours so that column-major scales come out in runs of rows.
-Tile tile_of_groups(std::int64_t hidden, std::int64_t group, ScaleLayout layout) {
+/// Narrow accesses scatter a thread's elements over rows and groups, each with its mask and its divisions; rows of odd
+/// lengths do so with masks: fewer elements a thread then.
+Tile tile_of_groups(std::int64_t hidden, std::int64_t group, ScaleLayout layout, bool aligned) {
     constexpr int threads = 128;
-    constexpr std::int64_t elements = threads * elements_per_thread;
-    std::int64_t cols = std::max(group, std::gcd<std::int64_t>(hidden, elements / 4));
+    const bool wide = aligned && hidden % 64 == 0;
+    const std::int64_t elements = threads * (wide ? elements_per_thread : elements_per_thread / (aligned ? 4 : 8));
+    // At least 64 columns: rows of odd lengths cost padding rather than short pieces.
+    std::int64_t cols = std::max<std::int64_t>({group, std::gcd(hidden, elements / 4), 64});
     if (layout == ScaleLayout::packed_ue8m0) cols = std::max(cols, 4 * group);
     return {elements / cols, cols, threads};
 }
@@ -46,35 +50,61 @@ Tile tile_of_rows(std::int64_t hidden, std::int64_t vector) {
 
 constexpr std::int64_t longest_row_in_registers = 8192;
 
+/// What a kernel is specialised for.
+struct Form {
+    std::int64_t hidden;
+    CastOptions options;
+    bool aligned;
+    bool codes;  // are written, not only scales
+    bool round() const { return rounds(options.scale_layout, options.round_sf); }
+};
+
+/// y to the nearest multiple of 2⁻²⁰ where |y| < 2⁻¹⁴: the unit in the last place of 8 is 2⁻²⁰.
+template <int R>
+Value<f32, R> to_e5m6_units(const Value<f32, R>& y) {
+    const auto magnitude = abs(y);
+    const auto units = bitcast<u32>((magnitude + 8.0f) - 8.0f);
+    return select(magnitude < 0x1p-14f, bitcast<f32>(units | (bitcast<u32>(y) & 0x80000000u)), y);
+}
+
+template <Element Out, Element In, int R>
+Value<Out, R> codes_of(const Form& f, const Value<In, R>& v, const Value<f32, R>& inv) {
+    if (Out == e5m6 && f.options.round_subnormals) return cast<Out>(to_e5m6_units(cast<f32>(v) * inv));
+    return encode<Out>(v, inv, f.round());
+}
+
 template <Element In, Element Out>
-Program groups_program(std::int64_t hidden, std::int64_t group, ScaleLayout layout, bool round, bool aligned,
-                       bool codes) {
+Program groups_program(const Form& f) {
     return record("per_token_cast", [=](Kernel& k) {
-        const CastTensors<In, Out> t(k, hidden, aligned, codes);
-        const ScaleOutput sf(k, layout, t.tokens, ceil_div(hidden, group));
-        const auto [rows, cols, threads] = tile_of_groups(hidden, group, layout);
+        const CastTensors<In, Out> t(k, f.hidden, f.aligned, f.codes);
+        const std::int64_t group = f.options.num_per_channels;
+        const ScaleOutput sf(k, f.options.scale_layout, t.tokens, ceil_div(f.hidden, group));
+        const auto [rows, cols, threads] = tile_of_groups(f.hidden, group, f.options.scale_layout, f.aligned);
         const std::int64_t groups = cols / group;
         k.threads(threads);
         const auto [m, n] =
-            k.grid(ceil_div(sf.rows(), rows), std::max(ceil_div(hidden, cols), ceil_div(sf.groups(), groups)));
+            k.grid(ceil_div(sf.rows(), rows), std::max(ceil_div(f.hidden, cols), ceil_div(sf.groups(), groups)));
 
-        const auto v = load(t.x.block({rows, cols}, {m, n})).split(axis<1>, group);
+        // A word of codes a thread, although that takes two vectors of FP32: half as many groups and stores.
+        LoadOptions words;
+        if (bits_of(In) == 32 && bits_of(Out) == 4 && f.aligned && cols % 8 == 0) words.per_thread = {1, 8};
+        const auto v = load(t.x.block({rows, cols}, {m, n}), words).split(axis<1>, group);
         const auto amax = cast<f32>(reduce_max(abs(v), axis<2>)).squeeze(axis<2>);
-        const auto scales = scales_of(amax, limits_of(Out), round);
+        const auto scales = scales_of(amax, limits_of(Out), f.round());
         sf.store(scales, {rows, groups}, m, n);
-        if (codes)
-            store(t.y.block({rows, cols}, {m, n}), encode<Out>(v, scales.inv.unsqueeze(axis<2>), round).merge(axis<1>));
+        if (f.codes)
+            store(t.y.block({rows, cols}, {m, n}), codes_of<Out>(f, v, scales.inv.unsqueeze(axis<2>)).merge(axis<1>));
     });
 }
 
 template <Element In, Element Out>
-Program rows_program(std::int64_t hidden, ScaleLayout layout, bool round, bool aligned, bool codes) {
+Program rows_program(const Form& f) {
     return record("per_token_cast_rows", [=](Kernel& k) {
-        const CastTensors<In, Out> t(k, hidden, aligned, codes);
-        const ScaleOutput sf(k, layout, t.tokens, 1);
+        const CastTensors<In, Out> t(k, f.hidden, f.aligned, f.codes);
+        const ScaleOutput sf(k, f.options.scale_layout, t.tokens, 1);
         const std::int64_t vector = std::max<std::int64_t>(
-            aligned ? std::gcd<std::int64_t>(hidden, 128 / bits_of(In)) : 1, packed_elements_of(Out));
-        const auto [rows, cols, threads] = tile_of_rows(hidden, vector);
+            f.aligned ? std::gcd<std::int64_t>(f.hidden, 128 / bits_of(In)) : 1, packed_elements_of(Out));
+        const auto [rows, cols, threads] = tile_of_rows(f.hidden, vector);
         k.threads(threads);
         // Packed scales: groups 1 … 3 of the word are padding, written by the same block.
         const std::int64_t groups = sf.groups();
@@ -82,18 +112,18 @@ Program rows_program(std::int64_t hidden, ScaleLayout layout, bool round, bool a
 
         const auto v = load(t.x.block({rows, cols}, {m, 0}));
         const auto amax = cast<f32>(reduce_max(abs(v), axis<1>));
-        const auto scales = scales_of(amax, limits_of(Out), round);
+        const auto scales = scales_of(amax, limits_of(Out), f.round());
         sf.store(spread(scales, {rows, groups}), {rows, groups}, m, 0);
-        if (codes) store(t.y.block({rows, cols}, {m, 0}), encode<Out>(v, scales.inv, round));
+        if (f.codes) store(t.y.block({rows, cols}, {m, 0}), codes_of<Out>(f, v, scales.inv));
     });
 }
 
 /// One row a block in steps, read twice: the second time from cache.
 template <Element In, Element Out>
-Program long_rows_program(std::int64_t hidden, ScaleLayout layout, bool round, bool aligned, bool codes) {
+Program long_rows_program(const Form& f) {
     return record("per_token_cast_long_rows", [=](Kernel& k) {
-        const CastTensors<In, Out> t(k, hidden, aligned, codes);
-        const ScaleOutput sf(k, layout, t.tokens, 1);
+        const CastTensors<In, Out> t(k, f.hidden, f.aligned, f.codes);
+        const ScaleOutput sf(k, f.options.scale_layout, t.tokens, 1);
         constexpr int threads = 256;
         constexpr std::int64_t cols = threads * elements_per_thread;
         const std::int64_t groups = sf.groups();
@@ -101,28 +131,25 @@ Program long_rows_program(std::int64_t hidden, ScaleLayout layout, bool round, b
         const auto [m] = k.grid(sf.rows());
 
         auto largest = k.variable(full({1, 1}, Value<f32, 0>(0.0f)));
-        k.serial(ceil_div(hidden, cols), [&](Index step) {
+        k.serial(ceil_div(f.hidden, cols), [&](Index step) {
             const auto v = load(t.x.block({1, cols}, {m, step}));
             largest = max(largest.get(), cast<f32>(reduce_max(abs(v), axis<1>)));
         });
-        const auto scales = scales_of(largest.get(), limits_of(Out), round);
+        const auto scales = scales_of(largest.get(), limits_of(Out), f.round());
         sf.store(spread(scales, {1, groups}), {1, groups}, m, 0);
-        if (!codes) return;
-        k.serial(ceil_div(hidden, cols), [&](Index step) {
+        if (!f.codes) return;
+        k.serial(ceil_div(f.hidden, cols), [&](Index step) {
             const auto v = load(t.x.block({1, cols}, {m, step}));
-            store(t.y.block({1, cols}, {m, step}), encode<Out>(v, scales.inv, round));
+            store(t.y.block({1, cols}, {m, step}), codes_of<Out>(f, v, scales.inv));
         });
     });
 }
 
 template <Element In, Element Out>
-Program recorded(std::int64_t hidden, const CastOptions& o, bool aligned, bool codes) {
-    const bool round = rounds(o.scale_layout, o.round_sf);
-    if (o.num_per_channels != hidden || hidden == 16 || hidden == 32 || hidden == 64 || hidden == 128)
-        return groups_program<In, Out>(hidden, o.num_per_channels, o.scale_layout, round, aligned, codes);
-    return hidden <= longest_row_in_registers
-               ? rows_program<In, Out>(hidden, o.scale_layout, round, aligned, codes)
-               : long_rows_program<In, Out>(hidden, o.scale_layout, round, aligned, codes);
+Program recorded(const Form& f) {
+    const std::int64_t n = f.options.num_per_channels;
+    if (n != f.hidden || n == 16 || n == 32 || n == 64 || n == 128) return groups_program<In, Out>(f);
+    return f.hidden <= longest_row_in_registers ? rows_program<In, Out>(f) : long_rows_program<In, Out>(f);
 }
 
 void check_options(std::int64_t hidden, const CastOptions& o) {
@@ -140,13 +167,12 @@ ScaleShape scale_shape(const TensorView& x, const CastOptions& o) {
     return {o.scale_layout, x.extents[0], ceil_div(x.extents[1], o.num_per_channels)};
 }
 
-Program recorded_for(Element in, std::int64_t hidden, const CastOptions& options, bool aligned, bool codes) {
-    check_options(hidden, options);
+Program recorded_for(Element in, const Form& f) {
+    check_options(f.hidden, f.options);
     if (in != bf16 && in != f32)
         throw UsageError(fmt::format("per_token_cast: the input is {}; this cast takes bf16 or f32", name_of(in)));
     return with_element<bf16, f32>(in, [&]<Element In>() {
-        return with_element<e4m3, e2m1, e5m6>(
-            options.format, [&]<Element Out>() { return recorded<In, Out>(hidden, options, aligned, codes); });
+        return with_element<e4m3, e2m1, e5m6>(f.options.format, [&]<Element Out>() { return recorded<In, Out>(f); });
     });
 }
 
@@ -155,24 +181,22 @@ void start(const Stream& stream, const TensorView& x, const TensorView* data, co
            const CastOptions& options) {
     check_scales("per_token_cast", sf, scale_shape(x, options));
     if (x.extents[0] == 0) return;
-    const std::int64_t hidden = x.extents[1];
-    const bool aligned = rows_aligned(x, data ? *data : x), codes = data != nullptr;
+    const Form f{x.extents[1], options, rows_aligned(x, data ? *data : x), data != nullptr};
     const KernelId id("per_token_cast",
-                      {x.element, options.format, hidden, options.num_per_channels, options.scale_layout,
-                       rounds(options.scale_layout, options.round_sf), aligned, codes});
-    const CompiledKernel& kernel =
-        Engine::of(stream).kernel(stream, id, [&] { return recorded_for(x.element, hidden, options, aligned, codes); });
+                      {x.element, options.format, f.hidden, options.num_per_channels, options.scale_layout, f.round(),
+                       options.round_subnormals, f.aligned, f.codes});
+    const CompiledKernel& kernel = Engine::of(stream).kernel(stream, id, [&] { return recorded_for(x.element, f); });
     launch_cast(kernel, stream, x, data, sf, scale_shape(x, options));
 }
 
 }  // namespace
 
 Program per_token_cast_program(Element in, std::int64_t hidden, const CastOptions& options, bool aligned) {
-    return recorded_for(in, hidden, options, aligned, true);
+    return recorded_for(in, {hidden, options, aligned, true});
 }
 
 Program per_token_cast_with_sf_only_program(Element in, std::int64_t hidden, const CastOptions& options, bool aligned) {
-    return recorded_for(in, hidden, options, aligned, false);
+    return recorded_for(in, {hidden, options, aligned, false});
 }
 
 void per_token_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,

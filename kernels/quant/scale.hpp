@@ -32,7 +32,10 @@ struct Scales {
 template <int R>
 Scales<R> scales_of(const Value<f32, R>& amax, FormatLimits limits, bool round) {
     const auto c = max(amax, limits.amax_min);
-    const auto s = c / limits.largest;
+    // For 448 and 6 the product rounds up to the same power of two as the quotient, over all mantissas of c; for 65024
+    // one mantissa differs.
+    const bool multiply = round && limits.largest != 65024.0f;
+    const auto s = multiply ? c * (1.0f / limits.largest) : c / limits.largest;
     if (!round) return {s, limits.largest / c, bitcast<u32>(s)};
     const auto e = ((bitcast<u32>(s) - 1u) >> 23u) + 1u;
     // An infinite amax has e = 255: then inv is 0, not the −∞ that 254 − e would spell.

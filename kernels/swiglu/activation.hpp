@@ -1,26 +1,56 @@
 #pragma once
 
+#include <limits>
+
 #include "dsl/front/kernel.hpp"
 
 // What forward and backward share inside kernels.
 
 namespace tessera::swiglu {
 
-/// min(v, c) that keeps NaN.
+/// Values within a clamp, and where they were beyond it. NaN is never beyond.
 template <int R>
-Value<f32, R> cut_above(const Value<f32, R>& v, const Value<f32, 0>& c) {
-    return select(~(v > c), v, c);
+struct Cut {
+    Value<f32, R> value;
+    Value<boolean, R> beyond;
+};
+/// At most c.
+template <int R>
+Cut<R> cut_above(const Value<f32, R>& v, const Value<f32, 0>& c) {
+    const auto beyond = v > c;
+    return {select(~beyond, v, c), beyond};
 }
-/// Between −c and c; keeps NaN.
+/// Between −c and c > 0. One select with c under v's sign: two, one in the other, become a branch on the device.
 template <int R>
-Value<f32, R> cut_both(const Value<f32, R>& v, const Value<f32, 0>& c) {
-    return select(~(v < -c), cut_above(v, c), -c);
+Cut<R> cut_both(const Value<f32, R>& v, const Value<f32, 0>& c) {
+    const auto beyond = abs(v) > c;
+    const auto edge = bitcast<f32>((bitcast<u32>(v) & 0x80000000u) | bitcast<u32>(c));
+    return {select(~beyond, v, edge), beyond};
 }
 
-/// 1 + e^(−v)
+/// d = 1 + e^(−v), ready to divide by with IEEE's bits and without IEEE's branch. From 2⁶³ on d is scaled down by 2⁻⁶⁴,
+/// and quotients after it, so that bounded division may be used: it covers every |v| / d, since d is exactly 1 or 2
+/// where v is very large or small. (The last bit of 1 / d may differ where that is subnormal, v < −87.3.)
 template <int R>
-Value<f32, R> sigmoid_divisor(const Value<f32, R>& v) {
-    return exp(-v) + 1.0f;
-}
+class Divisor {
+public:
+    explicit Divisor(const Value<f32, R>& v) : d_(exp(-v) + 1.0f), large_(d_ > 0x1p63f), scaled_(scaled()) {}
+
+    /// v / d, for that v; NaN if it is infinite.
+    Value<f32, R> divide(const Value<f32, R>& v) const { return restored(divide_bounded(v, scaled_)); }
+    /// 1 / d
+    Value<f32, R> inverse() const { return restored(divide_bounded(1.0f, scaled_)); }
+
+private:
+    static constexpr float largest = std::numeric_limits<float>::max();
+    Value<f32, R> scaled() const { return select(~large_, d_, min(d_, largest) * 0x1p-64f); }
+    Value<f32, R> restored(const Value<f32, R>& quotient) const {
+        const auto down = select(d_ > largest, Value<f32, 0>(0.0f), Value<f32, 0>(0x1p-64f));
+        return select(~large_, quotient, quotient * down);
+    }
+    Value<f32, R> d_;
+    Value<boolean, R> large_;
+    Value<f32, R> scaled_;
+};
 
 }  // namespace tessera::swiglu

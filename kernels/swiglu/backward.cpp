@@ -34,22 +34,22 @@ struct Step {
 /// The formulas of backward_and_per_token_cast; w is the row's weight.
 Step differentiate(Value<f32, 3> x, Value<f32, 3> y, const Value<f32, 3>& g, const Value<f32, 0>& w,
                    const std::optional<Value<f32, 0>>& clamp) {
-    std::optional<Value<boolean, 3>> keep_x, keep_y;
+    std::optional<Cut<3>> cut_x, cut_y;
     if (clamp) {
-        keep_x = ~(x > *clamp);
-        keep_y = ~((y > *clamp) | (y < -*clamp));
-        x = cut_above(x, *clamp);
-        y = cut_both(y, *clamp);
+        cut_x = cut_above(x, *clamp);
+        cut_y = cut_both(y, *clamp);
+        x = cut_x->value;
+        y = cut_y->value;
     }
-    const auto d = sigmoid_divisor(x);
-    const auto a = x / d * y;
-    const auto s = 1.0f / d;
+    const Divisor d(x);
+    const auto a = d.divide(x) * y;
+    const auto s = d.inverse();
     const auto h = g * w * s;
     auto gx = h * y * fma(x, 1.0f - s, 1.0f);
     auto gy = h * x;
     if (clamp) {
-        gx = select(*keep_x, gx, 0.0f);
-        gy = select(*keep_y, gy, 0.0f);
+        gx = select(~cut_x->beyond, gx, 0.0f);
+        gy = select(~cut_y->beyond, gy, 0.0f);
     }
     return {a * w, gx, gy, g * a};
 }
@@ -63,8 +63,8 @@ Program backward_and_per_token_cast_program(std::int64_t hidden, const BackwardO
         const Dim tokens = k.dim("tokens"), slots = k.dim("slots");
         const auto at = [&](int align) { return aligned ? 16 : align; };
         const auto x = k.input<e4m3>("x", {2, tokens, hidden}, {.align = at(1), .strides = {hidden, 2 * hidden, 1}});
-        const auto x_sf = k.input<f32>("x_sf", {2, tokens, all_groups},
-                                       {.align = 4, .strides = {all_groups, 2 * all_groups, 1}});
+        const auto x_sf =
+            k.input<f32>("x_sf", {2, tokens, all_groups}, {.align = 4, .strides = {all_groups, 2 * all_groups, 1}});
         const auto grad_out = k.input<bf16>("grad_out", {tokens, hidden}, {.align = at(2)});
         const auto weight = k.input<f32>("weight", {slots}, {.align = 4});
         const auto positions = k.input<i32>("pos_to_token_topk", {tokens}, {.align = 4});
@@ -98,8 +98,8 @@ Program backward_and_per_token_cast_program(std::int64_t hidden, const BackwardO
             store(out.block({1, cols}, {row, step}), cast<bf16>(s.out.merge(axis<1>)));
             const auto put = [&](std::int64_t i, const Value<f32, 3>& v) {
                 store(grad[i].block({1, cols}, {row, step}), cast<bf16>(v.merge(axis<1>)));
-                const auto scales = quant::scales_of(reduce_max(abs(v), axis<2>).squeeze(axis<2>),
-                                                     quant::limits_of(e4m3), o.round_sf);
+                const auto scales =
+                    quant::scales_of(reduce_max(abs(v), axis<2>).squeeze(axis<2>), quant::limits_of(e4m3), o.round_sf);
                 store(grad_sf[i].block({1, groups}, {row, step}), scales.sf);
                 store(grad_q[i].block({1, cols}, {row, step}),
                       cast<e4m3>((v * scales.inv.unsqueeze(axis<2>)).merge(axis<1>)));
@@ -135,9 +135,8 @@ bool all_aligned(std::initializer_list<const TensorView*> views) {
 void launch(const Stream& stream, const BackwardArguments& a, const BackwardInputs& in,
             const BackwardOutputs<TensorView>& out, const BackwardOptions& options) {
     const bool aligned = all_aligned({&in.x, &in.grad_out, &out.out, &out.x_grad_q, &out.x_grad});
-    const KernelId id(
-        "swiglu_backward_and_per_token_cast",
-        {a.hidden, options.num_per_channels, options.round_sf, options.swiglu_clamp_value.has_value(), aligned});
+    const KernelId id("swiglu_backward_and_per_token_cast", {a.hidden, options.num_per_channels, options.round_sf,
+                                                             options.swiglu_clamp_value.has_value(), aligned});
     const CompiledKernel& kernel = Engine::of(stream).kernel(
         stream, id, [&] { return backward_and_per_token_cast_program(a.hidden, options, aligned); });
     const TensorView tensors[] = {
@@ -165,7 +164,9 @@ void backward_and_per_token_cast(const Stream& stream, const BackwardInputs& inp
     check_backward_outputs(a, outputs, stream);
     // Slots without a row here get no other value.
     if (a.slots.count() > 0)
-        Engine::of(stream).kernel(stream, {"swiglu_zero", {}}, zero_program).launch(stream, {flat(outputs.weight_grad)});
+        Engine::of(stream)
+            .kernel(stream, {"swiglu_zero", {}}, zero_program)
+            .launch(stream, {flat(outputs.weight_grad)});
     if (a.tokens > 0) launch(stream, a, inputs, outputs, options);
 }
 

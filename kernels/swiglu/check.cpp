@@ -71,7 +71,8 @@ ForwardArguments check_forward(const Stream& stream, const TensorView& x, const 
     quant::check_input(forward, stream, x);
     const std::int64_t tokens = x.extents[0], columns = x.extents[1];
     if (columns % 2 != 0)
-        throw UsageError(fmt::format("{}: rows of {} channels; a row holds two halves of equal length", forward, columns));
+        throw UsageError(
+            fmt::format("{}: rows of {} channels; a row holds two halves of equal length", forward, columns));
     ForwardArguments a{tokens, columns / 2, x, {}, {}};
     check_forward_options(x.element, a.hidden, options);
     // One row has no stride of its own; the kernel still checks its facts about it.
@@ -92,7 +93,8 @@ ForwardArguments check_forward(const Stream& stream, const TensorView& x, const 
         check_tensor(forward, "clamped_count", *maps.clamped_count, i64, {3}, stream);
         if (!options.swiglu_clamp_value)
             throw UsageError(fmt::format(
-                "{}: clamped_count is given without swiglu_clamp_value; nothing is cut, so give both or none", forward));
+                "{}: clamped_count is given without swiglu_clamp_value; nothing is cut, so give both or none",
+                forward));
     }
     return a;
 }
@@ -126,8 +128,9 @@ void launch_forward(const CompiledKernel& kernel, const Stream& stream, const Fo
 
 void check_backward_options(std::int64_t hidden, const BackwardOptions& options) {
     if (!is_group(options.num_per_channels) || hidden < 1 || hidden % options.num_per_channels != 0)
-        throw UsageError(fmt::format("{}: num_per_channels is {} for {} channels; it is 16, 32, 64 or 128 and divides them",
-                                     backward, options.num_per_channels, hidden));
+        throw UsageError(
+            fmt::format("{}: num_per_channels is {} for {} channels; it is 16, 32, 64 or 128 and divides them",
+                        backward, options.num_per_channels, hidden));
     check_clamp(backward, options.swiglu_clamp_value);
 }
 
@@ -148,9 +151,9 @@ BackwardArguments check_backward(const Stream& stream, const BackwardInputs& inp
     check_tensor(backward, "x_sf", inputs.x_sf, f32, {tokens, 2 * a.groups}, stream);
     const TensorView& g = inputs.grad_out;
     if (g.element != bf16 || g.count() != tokens * a.hidden || !g.is_contiguous())
-        throw UsageError(fmt::format("{}: grad_out is {} {} with strides {}, but must be dense bf16 with {} × {} elements",
-                                     backward, name_of(g.element), text_of(g.extents), text_of(g.strides), tokens,
-                                     a.hidden));
+        throw UsageError(
+            fmt::format("{}: grad_out is {} {} with strides {}, but must be dense bf16 with {} × {} elements", backward,
+                        name_of(g.element), text_of(g.extents), text_of(g.strides), tokens, a.hidden));
     check_device(backward, "grad_out", g, stream);
     check_slots(backward, "weight", inputs.weight, f32, stream);
     check_tensor(backward, "pos_to_token_topk", inputs.pos_to_token_topk, i32, {tokens}, stream);

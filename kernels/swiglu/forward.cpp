@@ -86,10 +86,10 @@ public:
                 add_count(1, linear > clamp_);
                 add_count(2, linear < -clamp_);
             }
-            gate = cut_above(gate, clamp_);
-            linear = cut_both(linear, clamp_);
+            gate = cut_above(gate, clamp_).value;
+            linear = cut_both(linear, clamp_).value;
         }
-        const auto v = gate / sigmoid_divisor(gate) * linear;
+        const auto v = Divisor(gate).divide(gate) * linear;
         return shape_.weights ? v * weight_ : v;
     }
 
@@ -164,9 +164,8 @@ Program long_rows_program(std::int64_t hidden, const ForwardOptions& o, const Fo
         const auto scales = quant::scales_of(largest.get(), limits(o), quant::rounds(o.scale_layout, o.round_sf));
         const std::int64_t groups = row.sf().groups();
         row.sf().store(quant::spread(scales, {1, groups}), {1, groups}, row.index(), 0);
-        k.serial(ceil_div(hidden, cols), [&](Index step) {
-            row.store_codes(cols, step, row.activation(cols, step, false) * scales.inv);
-        });
+        k.serial(ceil_div(hidden, cols),
+                 [&](Index step) { row.store_codes(cols, step, row.activation(cols, step, false) * scales.inv); });
     });
 }
 
@@ -194,9 +193,8 @@ void forward_and_per_token_cast(const Stream& stream, const TensorView& x, const
                       {x.element, a.hidden, options.num_per_channels, options.scale_layout,
                        quant::rounds(options.scale_layout, options.round_sf), options.swiglu_clamp_value.has_value(),
                        limits(options).amax_min, a.shape.weights, a.shape.pos_to_expert, a.shape.count, aligned});
-    const CompiledKernel& kernel = Engine::of(stream).kernel(stream, id, [&] {
-        return forward_and_per_token_cast_program(x.element, a.hidden, options, a.shape, aligned);
-    });
+    const CompiledKernel& kernel = Engine::of(stream).kernel(
+        stream, id, [&] { return forward_and_per_token_cast_program(x.element, a.hidden, options, a.shape, aligned); });
     launch_forward(kernel, stream, a, data, sf, options, maps);
 }
 

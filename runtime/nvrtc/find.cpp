@@ -21,8 +21,7 @@ namespace {
 
 constexpr const char* how_to_get_one =
     "install a CUDA toolkit, or unpack the Python wheel nvidia-cuda-nvrtc==13.0.88 into a folder and name the folder "
-    "that "
-    "holds libnvrtc.so.13 in TESSERA_NVRTC";
+    "that holds libnvrtc.so.13 in TESSERA_NVRTC";
 
 /// Sub-folders of `parent` whose name begins so, the last in the alphabet (the newest version) first.
 std::vector<fs::path> children(const fs::path& parent, std::string_view beginning) {

@@ -159,6 +159,14 @@ TEST_CASE("pieces fit their memories, inputs are not written and outputs not rea
         {"view", "at least 1", [](R& s) { put_load(s, [](R&, View& v) { v.axes[0].extent = 0; }); }},
         {"view", "1 where an axis is picked", [](R& s) { put_load(s, [](R&, View& v) { v.axes[0].picked = true; }); }},
         {"offset-type", "are i64", [](R& s) { put_load(s, [](R& t, View& v) { v.axes[0].offset = t.narrow(0); }); }},
+        {"offset-type", "one for each position",
+         [](R& s) {
+             put_load(s, [](R& t, View& v) { v.axes[0].offset = t.p.arena->make(i64, {3}, {}, Coordinate{0}); });
+         }},
+        {"offset-type", "tiles of indices",
+         [](R& s) {
+             put_load(s, [](R& t, View& v) { v.axes[0].offset = t.p.arena->make(f32, {4}, {}, Coordinate{0}); });
+         }},
         {"operand-missing", "operand is missing",
          [](R& s) { put_load(s, [](R&, View& v) { v.axes[0].offset = nullptr; }); }},
         {"operand-missing", "offset is missing", [](R& s) { last_store(s).view.axes[0].offset = nullptr; }},

@@ -26,9 +26,10 @@ const char* width(bool aligned) { return aligned ? "aligned" : "narrow"; }
 
 void add_token(List& list, Element in, std::int64_t columns, const quant::CastOptions& o, const Scales& s,
                bool aligned) {
-    list.push_back({fmt::format("per_token_cast {} to {} hidden {} group {} {} {}", name_of(in), name_of(o.format),
-                                columns, o.num_per_channels, s.name, width(aligned)),
-                    [=] { return quant::per_token_cast_program(in, columns, o, aligned); }});
+    list.push_back(
+        {fmt::format("per_token_cast {} to {}{} hidden {} group {} {} {}", name_of(in), name_of(o.format),
+                     o.round_subnormals ? " nearest" : "", columns, o.num_per_channels, s.name, width(aligned)),
+         [=] { return quant::per_token_cast_program(in, columns, o, aligned); }});
 }
 
 void token_casts(List& list) {
@@ -45,7 +46,8 @@ void token_casts(List& list) {
                         add_token(list, in, columns, {format, columns, s.layout, s.round}, s, aligned);
                 }
                 for (const std::int64_t columns : {hidden, odd_hidden, long_hidden})
-                    add_token(list, in, columns, {e5m6, columns, s.layout, s.round}, s, aligned);
+                    for (const bool nearest : {false, true})
+                        add_token(list, in, columns, {e5m6, columns, s.layout, s.round, nearest}, s, aligned);
             }
 }
 

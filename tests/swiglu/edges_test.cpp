@@ -65,9 +65,8 @@ struct OneRow {
         grad.assign(16, reference::bf16_nearest(g));
     }
     swiglu::BackwardOutputs<Tensor> run(std::optional<float> clamp = {}) const {
-        const swiglu::BackwardInputs in{view(x, e4m3, {1, 32}),      view(x_sf, f32, {1, 2}),
-                                        view(grad, bf16, {1, 16}),   view(weight, f32, {2, 1}),
-                                        view(position, i32, {1}),    view(row_of, i32, {2, 1})};
+        const swiglu::BackwardInputs in{view(x, e4m3, {1, 32}),    view(x_sf, f32, {1, 2}),  view(grad, bf16, {1, 16}),
+                                        view(weight, f32, {2, 1}), view(position, i32, {1}), view(row_of, i32, {2, 1})};
         return swiglu::backward_and_per_token_cast(host.stream(), in, {16, false, clamp});
     }
 };
@@ -196,7 +195,9 @@ TEST_CASE("backward: the weight's gradient is the dot product with the unweighte
 TEST_CASE("backward of no rows still writes the weights' gradients", "[swiglu]") {
     const std::vector<float> weight(15, 1.0f);
     const std::vector<std::int32_t> row_of(15, -1);
-    const auto none = [&](Element e, const Shape& s) { return TensorView::of(host, static_cast<void*>(nullptr), e, s); };
+    const auto none = [&](Element e, const Shape& s) {
+        return TensorView::of(host, static_cast<void*>(nullptr), e, s);
+    };
     const auto g = swiglu::backward_and_per_token_cast(
         host.stream(), {none(e4m3, {0, 512}), none(f32, {0, 4}), none(bf16, {0, 256}), view(weight, f32, {5, 3}),
                         none(i32, {0}), view(row_of, i32, {5, 3})});
@@ -245,7 +246,7 @@ TEST_CASE("wrong swiglu arguments are refused with a sentence", "[swiglu]") {
     check_refusal([&] { forward(good, {}, maps); }, "pos_to_expert");
     OneRow r(1.0f, 1.0f, 1.0f);
     r.row_of.push_back(0);
-    const swiglu::BackwardInputs in{view(r.x, e4m3, {1, 32}),   view(r.x_sf, f32, {1, 2}),
+    const swiglu::BackwardInputs in{view(r.x, e4m3, {1, 32}),    view(r.x_sf, f32, {1, 2}),
                                     view(r.grad, bf16, {1, 16}), view(r.weight, f32, {2, 1}),
                                     view(r.position, i32, {1}),  view(r.row_of, i32, {3, 1})};
     check_refusal([&] { swiglu::backward_and_per_token_cast(stream, in, {16, false, {}}); }, "token_topk_to_pos");

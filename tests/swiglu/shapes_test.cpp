@@ -1,7 +1,8 @@
+#include "tests/support/shapes.hpp"
+
 #include <catch2/catch.hpp>
 
 #include "tests/support/kernels/swiglu_check.hpp"
-#include "tests/support/shapes.hpp"
 
 // Random shapes on the host executor against the reference.
 
@@ -19,7 +20,8 @@ TEST_CASE("swiglu backward agrees with the reference on 400 shapes", "[swiglu]")
 
 TEST_CASE("swiglu on the host as another GPU gives the same bits", "[swiglu]") {
     const Device b200 = Device::host(Target::b200());
-    for (const SwigluForwardCase& c : thinned(swiglu_forward_cases(400), 40)) CHECK(check_swiglu_forward(b200, c) == "");
+    for (const SwigluForwardCase& c : thinned(swiglu_forward_cases(400), 40))
+        CHECK(check_swiglu_forward(b200, c) == "");
     for (const SwigluBackwardCase& c : thinned(swiglu_backward_cases(400), 40))
         CHECK(check_swiglu_backward(b200, c) == "");
 }

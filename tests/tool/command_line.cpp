@@ -59,7 +59,7 @@ TEST_CASE("wrong usage is exit code 2 and help is 0") {
     CHECK(tessera({"verify"}).code == 2);
     CHECK(tessera({"list", "--nonsense"}).error.find("--nonsense") != std::string::npos);
     CHECK(tessera({"quantize", "a"}).code == 2);
-    for (const char* command : {"list", "show", "run", "verify", "quantize", "cache", "doctor"}) {
+    for (const char* command : {"list", "show", "run", "verify", "quantize", "bench", "cache", "doctor"}) {
         const Outcome help = tessera({command, "--help"});
         CHECK(help.code == 0);
         CHECK(help.output.size() > 80);

@@ -82,7 +82,8 @@ TEST_CASE("rows that are unspecified are not compared") {
     got.values[5] = std::byte{0x16};
     CHECK(said(two_rows, got, rule) == "equal");
     got.values[2] = std::byte{0x16};
-    CHECK(said(two_rows, got, rule) == "differs in 1 of 2 elements, first at [0, 0]: expected 0x04030201, got 0x04160201");
+    CHECK(said(two_rows, got, rule) ==
+          "differs in 1 of 2 elements, first at [0, 0]: expected 0x04030201, got 0x04160201");
 }
 
 TEST_CASE("FP32 may differ by units in the last place on the host alone") {

@@ -5,6 +5,7 @@
 #include "bench/report.hpp"
 #include "dsl/base/error.hpp"
 #include "runtime/device.hpp"
+#include "runtime/settings.hpp"
 #include "tools/tessera/commands.hpp"
 
 namespace tessera::tool {
@@ -31,7 +32,8 @@ std::vector<bench::Case> chosen(const std::string& what, const std::string& filt
 int on_host(const std::vector<bench::Case>& cases) {
     const Device host = Device::host();
     const Stream stream = host.stream();
-    fmt::print("{}\n{:<96} {:>16}\n", host.name(), "case", "M elements/s");
+    fmt::print("{}, checks {} (TESSERA_HOST_CHECK)\n{:<96} {:>16}\n", host.name(),
+               runtime::setting_on("TESSERA_HOST_CHECK") ? "on" : "off", "case", "M elements/s");
     for (const bench::Case& c : cases)
         if (c.elements > 0)
             fmt::print("{:<96} {:>16.1f}\n", c.kernel + " " + c.name, bench::host_elements_per_second(stream, c) / 1e6);

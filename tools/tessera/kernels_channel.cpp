@@ -57,11 +57,11 @@ Rows rows_of(const Case& the_case, std::int64_t block) {
 }
 
 std::vector<Result> run_fused(const Stream& stream, const Case& the_case) {
-    const quant::ChannelCastOptions options = options_of(the_case.args);
+    quant::FusedChannelCastOptions options{options_of(the_case.args)};
     const Rows rows = rows_of(the_case, options.num_per_tokens);
     std::optional<DeviceTensor> pos;
     if (rows.padded) pos.emplace(stream, *rows.padded);
-    const std::optional<TensorView> order = pos ? std::optional<TensorView>(*pos) : std::nullopt;
+    if (pos) options.pos_to_token = *pos;
     const bool pair = the_case.args.flag("cast_back", false);
     for (const char* name : {"x", "x.0", "x.1"})
         if ((the_case.input(name) == nullptr) != ((name[1] == 0) == pair))
@@ -71,9 +71,9 @@ std::vector<Result> run_fused(const Stream& stream, const Case& the_case) {
     quant::Quantized result;
     if (pair) {
         const DeviceTensor sf(stream, *the_case.input("x.1"));
-        result = quant::per_channel_cast_fused(stream, quant::QuantizedView{x, sf}, options, order);
+        result = quant::per_channel_cast_fused(stream, quant::QuantizedView{x, sf}, options);
     } else {
-        result = quant::per_channel_cast_fused(stream, static_cast<const TensorView&>(x), options, order);
+        result = quant::per_channel_cast_fused(stream, static_cast<const TensorView&>(x), options);
     }
     std::vector<Result> results;
     const TensorView data = result.data;

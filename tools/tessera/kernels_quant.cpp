@@ -37,7 +37,7 @@ quant::CastOptions token_options(const Arguments& args) {
 /// One scale a row.
 quant::CastOptions e5m6_options(const Arguments& args, std::int64_t hidden) {
     const ScaleKind scales = output_scales(args);
-    return {Element::e5m6, hidden, scales.layout, scales.rounded};
+    return {Element::e5m6, hidden, scales.layout, scales.rounded, args.flag("round_subnormals", false)};
 }
 
 quant::BlockCastOptions block_options(const Arguments& args) {
@@ -165,7 +165,7 @@ Program block_program(const Arguments& args, const Target&) {
 void add_token_variants(std::vector<KernelEntry>& table) {
     table.push_back({"per_token_cast_to_e5m6",
                      "quantizes rows, one scale each: BF16 or FP32 to E5M6",
-                     {"sf", "round_sf", "hidden"},
+                     {"sf", "round_sf", "round_subnormals", "hidden"},
                      {},
                      {"x"},
                      {"out", "sf"},

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <set>
 #include <sys/stat.h>
+#include <system_error>
 
 #include "dsl/base/error.hpp"
 #include "kernels/quant/cast_input.hpp"
@@ -76,6 +77,13 @@ int compile_for_gpus(const std::vector<PlannedTensor>& plan, const quant::BlockC
         }
     }
     return compiled;
+}
+
+/// 0 for a file that has gone meanwhile: the work itself is done.
+std::uintmax_t bytes_on_disk(const std::string& path) {
+    std::error_code gone;
+    const std::uintmax_t bytes = std::filesystem::file_size(path, gone);
+    return gone ? 0 : bytes;
 }
 
 void row(const char* topic, const std::string& text) { fmt::print("  {:<22} {}\n", topic, text); }
@@ -153,8 +161,7 @@ int quantize(const QuantizeRequest& request) {
     const int compiled = device.is_host() && runtime::nvrtc_search().path ? compile_for_gpus(plan, options) : 0;
     timings.compile_s = seconds_since(begin);
     fmt::print("{} -> {} ({}, blocks of {})\n", request.input, request.output, request.format, request.block);
-    print_report(plan, quality, timings, std::filesystem::file_size(request.input),
-                 std::filesystem::file_size(request.output));
+    print_report(plan, quality, timings, bytes_on_disk(request.input), bytes_on_disk(request.output));
     print_counters(device, compiled, timings.compile_s);
     return 0;
 }

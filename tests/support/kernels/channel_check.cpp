@@ -159,19 +159,19 @@ std::string check_per_channel_cast_and_transpose(const Device& device, const Cha
 std::string check_per_channel_cast_fused(const Device& device, const ChannelCase& c) {
     const Stream stream = device.stream();
     const Guarded order(stream, bytes_of(c.pos_to_token()));
-    std::optional<TensorView> pos;
-    if (c.rows >= 0) pos = order.view(i32, {c.rows}, {1});
+    quant::FusedChannelCastOptions options{options_of(c)};
+    if (c.rows >= 0) options.pos_to_token = order.view(i32, {c.rows}, {1});
     return check(
         device, c, false,
         [&](const Stream& s, const Input& x, const TensorView& data, const TensorView& sf) {
             if (c.type == e4m3)
-                quant::per_channel_cast_fused(s, x.view, data, sf, options_of(c), pos);
+                quant::per_channel_cast_fused(s, x.view, data, sf, options);
             else
-                quant::per_channel_cast_fused(s, x.view.data, data, sf, options_of(c), pos);
+                quant::per_channel_cast_fused(s, x.view.data, data, sf, options);
         },
         [&](const Stream& s, const Input& x) {
-            return c.type == e4m3 ? quant::per_channel_cast_fused(s, x.view, options_of(c), pos)
-                                  : quant::per_channel_cast_fused(s, x.view.data, options_of(c), pos);
+            return c.type == e4m3 ? quant::per_channel_cast_fused(s, x.view, options)
+                                  : quant::per_channel_cast_fused(s, x.view.data, options);
         });
 }
 
