@@ -85,10 +85,7 @@ Program groups_program(const Form& f) {
         const auto [m, n] =
             k.grid(ceil_div(sf.rows(), rows), std::max(ceil_div(f.hidden, cols), ceil_div(sf.groups(), groups)));
 
-        // A word of codes a thread, although that takes two vectors of FP32: half as many groups and stores.
-        LoadOptions words;
-        if (bits_of(In) == 32 && bits_of(Out) == 4 && f.aligned && cols % 8 == 0) words.per_thread = {1, 8};
-        const auto v = load(t.x.block({rows, cols}, {m, n}), words).split(axis<1>, group);
+        const auto v = load(t.x.block({rows, cols}, {m, n})).split(axis<1>, group);
         const auto amax = cast<f32>(reduce_max(abs(v), axis<2>)).squeeze(axis<2>);
         const auto scales = scales_of(amax, limits_of(Out), f.round());
         sf.store(scales, {rows, groups}, m, n);

@@ -94,7 +94,9 @@ Program backward_and_per_token_cast_program(std::int64_t hidden, const BackwardO
                 return cast<f32>(load(x[i].block({1, cols}, {row, step}))).split(axis<1>, group) * scale;
             };
             const auto g = cast<f32>(load(grad_out.block({1, cols}, {row, step}))).split(axis<1>, group);
-            const Step s = differentiate(half(0), half(1), g, w, clamp);
+            const auto gate = half(0), linear = half(1);
+            const Step s = differentiate(gate, linear, g, w, clamp);
+            dot = dot.get() + s.dot.merge(axis<1>);
             store(out.block({1, cols}, {row, step}), cast<bf16>(s.out.merge(axis<1>)));
             const auto put = [&](std::int64_t i, const Value<f32, 3>& v) {
                 store(grad[i].block({1, cols}, {row, step}), cast<bf16>(v.merge(axis<1>)));
@@ -106,7 +108,6 @@ Program backward_and_per_token_cast_program(std::int64_t hidden, const BackwardO
             };
             put(0, s.gate_grad);
             put(1, s.linear_grad);
-            dot = dot.get() + s.dot.merge(axis<1>);
         });
         const Index target = select(load(rows[slot]) < 0, slots, slot);
         store(weight_grad.window({1}, {target}), reduce_sum(dot.get(), axis<1>).squeeze(axis<1>));
