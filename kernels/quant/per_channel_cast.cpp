@@ -90,9 +90,9 @@ struct Strip {
     void write(const Form& f, const Value<T, 2>& values) const {
         const auto v = values.split(axis<0>, f.options.num_per_tokens);
         const auto scales = scales_of(channel_maxima(v), limits_of(e4m3), f.options.round_sf);
-        store(sf.block({strip_rows / f.options.num_per_tokens, strip_columns}, {m, n}), scales.sf.squeeze(axis<1>));
         store(y.block({strip_rows, strip_columns}, {m, n}),
               encode<e4m3>(v, scales.inv, f.options.round_sf).merge(axis<0>));
+        store(sf.block({strip_rows / f.options.num_per_tokens, strip_columns}, {m, n}), scales.sf.squeeze(axis<1>));
     }
 };
 
@@ -100,7 +100,7 @@ template <Element In>
 Program plain_program(const Form& f) {
     return record("per_channel_cast", [=](Kernel& k) {
         const Strip<In> s(k, f);
-        const Offset rows = f.gather ? Offset(s.gathered()) : Offset(s.m * strip_rows);
+        const Offset rows = f.gather ? Offset(cast<i64>(s.gathered())) : Offset(s.m * strip_rows);
         // 16 bytes a thread also where accesses may be longer: wider pieces would not fit the registers.
         const std::int64_t side_by_side = f.aligned ? 128 / bits_of(In) : 1;
         s.write(f, load(s.x.window({strip_rows, strip_columns}, {rows, s.n * strip_columns}),
