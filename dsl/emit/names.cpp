@@ -11,7 +11,7 @@ namespace tessera::emit {
 
 namespace {
 
-/// C++'s keywords, CUDA's built-in names, and what this emitter itself writes.
+/// C++'s keywords, CUDA's built-in names and macros, and what this emitter itself writes.
 constexpr const char* reserved =
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class "
     "compl const const_cast constexpr continue decltype default delete do double dynamic_cast else enum "
@@ -20,7 +20,8 @@ constexpr const char* reserved =
     "return short signed sizeof static static_assert static_cast struct switch template this "
     "thread_local throw true try typedef typeid typename union unsigned using virtual void volatile "
     "wchar_t while xor xor_eq final override threadIdx blockIdx blockDim gridDim warpSize abs llabs fabs "
-    "fabsf min max fmin fmax fminf fmaxf fmod fmodf rsqrt rsqrtf expf ";
+    "fabsf min max fmin fmax fminf fmaxf fmod fmodf rsqrt rsqrtf expf NULL main std "
+    "dim3 size_t ptrdiff_t printf malloc free memcpy memset assert clock cudaError_t ";
 
 bool is_identifier(const std::string& name) {
     return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
@@ -61,10 +62,11 @@ void name_all(const List& list, Names& names, const Unique& unique) {
 }  // namespace
 
 Names::Names(const ir::Program& program) {
-    if (!is_identifier(program.name) || never_free().contains(program.name))
+    if (!is_identifier(program.name) || never_free().contains(program.name) ||
+        program.name.find("__") != std::string::npos)
         throw UsageError(program.place, "a kernel cannot be called '" + program.name +
                                             "' in CUDA; give record() a name of letters, digits and underscores that "
-                                            "is no word of the language");
+                                            "is no word of the language and has no two underscores in a row");
     taken_.insert(program.name);
     const auto unique_name = [this](const std::string& name) { return unique(name); };
     name_all(program.tensors, tensors, unique_name);

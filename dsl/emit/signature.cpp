@@ -95,7 +95,8 @@ std::vector<Parameter> parameters(const ir::Program& program, const Names& names
 
 std::string signature(const ir::Program& program, const Names& names, Expressions& expressions) {
     std::string out =
-        fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", program.threads, program.name);
+        fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) {}(", program.threads,
+                    program.least_blocks > 0 ? fmt::format(", {}", program.least_blocks) : "", program.name);
     const std::vector<Parameter> list = parameters(program, names, expressions);
     if (list.empty()) return out + ")";
     std::size_t widest = 0;

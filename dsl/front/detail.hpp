@@ -79,7 +79,7 @@ int shared_tile(const char* name, Element type, const Shape& shape, int bits, in
 int variable(Ref init, const Place& place);
 Ref variable_read(int variable, const Place& place);
 void assign(int variable, Ref value, const Place& place);
-void set_threads(int threads, const Place& place);
+void set_threads(int threads, int least_blocks, const Place& place);
 void grid(const Ref* extents, int rank, Ref* indices, const Place& place);
 
 /// Opens a serial loop and returns its counter; close_scope ends it.

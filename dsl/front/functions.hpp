@@ -43,7 +43,7 @@ Value<f32, R> divide_bounded(const Value<f32, R>& a, std::type_identity_t<detail
 template <int R>
 Value<f32, R> divide_bounded(float a, const Value<f32, R>& b,
                              std::source_location at = std::source_location::current()) {
-    return Value<f32, R>(detail::binary(ir::BinaryOp::div_bounded, detail::number<f32>(a, at), b.node(), at));
+    return Value<f32, R>(detail::binary(ir::BinaryOp::div_bounded, detail::number<f32>(a, at), b.node(at), at));
 }
 
 /// max(min(v, hi), lo): NaN becomes hi.
@@ -68,7 +68,7 @@ template <Element T, int C>
     requires(C > 0)
 Value<T, C> select(const Value<boolean, C>& condition, const Value<T, 0>& a, const Value<T, 0>& b,
                    std::source_location at = std::source_location::current()) {
-    return Value<T, C>(detail::select(condition.node(), a.node(), b.node(), at));
+    return Value<T, C>(detail::select(condition.node(at), a.node(at), b.node(at), at));
 }
 
 /// Converts by value: to nearest even; e4m3 saturates at ±448; float to integer truncates.

@@ -51,7 +51,11 @@ public:
     Kernel(const Kernel&) = delete;
 
     /// Threads of a block: a power of two from 32 to 1024; 128 unless set.
-    void threads(int n, std::source_location at = std::source_location::current()) { detail::set_threads(n, here(at)); }
+    /// least_blocks: how many blocks of a multiprocessor registers must leave room for; 1 keeps the compiler from
+    /// spilling for the sake of more. 0 leaves it the choice.
+    void threads(int n, int least_blocks = 0, std::source_location at = std::source_location::current()) {
+        detail::set_threads(n, least_blocks, here(at));
+    }
 
     /// A dimension or stride known only at launch; bound from the tensors whose extents or strides name it.
     Dim dim(const char* name, MultipleOf fact = {}, std::source_location at = std::source_location::current()) {

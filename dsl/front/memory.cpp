@@ -217,10 +217,13 @@ void assign(int variable, Ref value, const Place& place) {
     r.append(place, ir::Assign{variable, value});
 }
 
-void set_threads(int threads, const Place& place) {
+void set_threads(int threads, int least_blocks, const Place& place) {
     if (threads < 32 || threads > 1024 || (threads & (threads - 1)) != 0)
         throw UsageError(place, fmt::format("{} threads: a block has a power of two from 32 to 1024", threads));
+    if (least_blocks < 0 || least_blocks > 32)
+        throw UsageError(place, fmt::format("{} blocks of a multiprocessor; it holds from 1 to 32", least_blocks));
     Recorder::active(place).program().threads = threads;
+    Recorder::active(place).program().least_blocks = least_blocks;
 }
 
 void grid(const Ref* extents, int rank, Ref* indices, const Place& place) {

@@ -22,10 +22,11 @@ std::vector<const void*> addresses(Visit&& visit) {
 class Comparison {
 public:
     bool same(const Program& a, const Program& b) {
-        return a.name == b.name && a.stage == b.stage && a.threads == b.threads && a.loops == b.loops &&
-               a.shared_bytes == b.shared_bytes && a.locals == b.locals && same(a.tensors, b.tensors) &&
-               same(a.scalars, b.scalars) && same(a.grid, b.grid) && same(a.shared, b.shared) &&
-               same(a.variables, b.variables) && same(a.arrays, b.arrays) && same(a.body, b.body);
+        return a.name == b.name && a.stage == b.stage && a.threads == b.threads && a.least_blocks == b.least_blocks &&
+               a.loops == b.loops && a.shared_bytes == b.shared_bytes && a.locals == b.locals &&
+               same(a.tensors, b.tensors) && same(a.scalars, b.scalars) && same(a.grid, b.grid) &&
+               same(a.shared, b.shared) && same(a.variables, b.variables) && same(a.arrays, b.arrays) &&
+               same(a.body, b.body);
     }
 
 private:

@@ -9,7 +9,8 @@ enum class UnaryOp : std::uint8_t { neg, abs, bit_not, rsqrt, exp };
 /// Comparisons give boolean. `min` and `max` drop NaN and order −0 below +0. Integer `div` and `mod` truncate.
 /// `max_magnitude` (f16, bf16) is the larger |·| under the product of the signs; NaN is dropped.
 /// Shifts take a count below the width. `div_bounded` (f32) has the bits of `div` for b and |a/b| in
-/// [2⁻¹⁰⁰, 2¹⁰⁰] and finite |a| ≥ 2⁻¹⁰⁰, for a = ±0, and for b = 1 and 2; NaN for infinite a; elsewhere it is undefined.
+/// [2⁻¹⁰⁰, 2¹⁰⁰] and finite |a| ≥ 2⁻¹⁰⁰, for a = ±0, and for b = 1 and 2; NaN for infinite a; elsewhere it is
+/// undefined.
 enum class BinaryOp : std::uint8_t {
     add,
     sub,

@@ -73,7 +73,8 @@ struct Program {
     std::string name;
     Stage stage = Stage::recorded;
     Place place;
-    int threads = 128;                 // of a block
+    int least_blocks = 0;  // blocks of a multiprocessor that registers must leave room for; 0: the compiler decides
+    int threads = 128;     // of a block
     std::vector<TensorParam> tensors;  // launch arguments: tensors first, then scalars
     std::vector<ScalarParam> scalars;
     std::vector<Ref> grid;  // extents, i64 over parameters; the last axis runs fastest

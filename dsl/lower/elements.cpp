@@ -82,15 +82,21 @@ void TileCode::look_ahead(Iteration& it, Ref node, const Position& at, std::vect
     }
     ir::for_each_operand(*node, [&](Ref operand) {
         if (operand->scalar()) return;
-        const Position below = it.through(*node, *operand, at);
-        if (plan_.conversion(node, operand))
-            read(*tile_of(node, operand), below);
-        else
-            look_ahead(it, operand, below, leaves);
+        try {
+            const Position below = it.through(*node, *operand, at);
+            if (plan_.conversion(node, operand))
+                read(*tile_of(node, operand), below);
+            else
+                look_ahead(it, operand, below, leaves);
+        } catch (const DigitsCross& cross) {
+            if (cross.view || !node->as<ir::Reshape>()) throw;
+            throw DigitsCross{node};
+        }
     });
 }
 
-void TileCode::prepare(Iteration& it, const std::vector<Ref>& values) const {
+/// Makes one iteration fit all the values. A value that no digits fit beside the others gets registers of its own.
+void TileCode::prepare(Iteration& it, const std::vector<Ref>& values) {
     for (;;) {
         for (Digit& d : it.digits) d.expand = 1;
         try {
@@ -98,8 +104,23 @@ void TileCode::prepare(Iteration& it, const std::vector<Ref>& values) const {
             return;
         } catch (const NeedCut& need) {
             it.cut(need);
+        } catch (const DigitsCross& cross) {
+            const Ref view = cross.view;
+            require_internal(view && std::find(values.begin(), values.end(), view) == values.end(),
+                             "a digit crosses the border of an axis");
+            tiles_[view->id] = own_registers(view, "seen");
+            seen_.push_back(view->id);
         }
     }
+}
+
+/// Computes a tree into registers of its own, laid out as planned.
+RegisterTile TileCode::own_registers(Ref value, const std::string& name) {
+    Iteration it(plan_.layout(value), e_, in_.threads);
+    prepare(it, {value});
+    const RegisterTile tile = declare(plan_.layout(value), value->type, preferred_axis(it, value), 4, name);
+    set_tile(value, tile);
+    return tile;
 }
 
 Ref TileCode::word_index(const Iteration& it, const RegisterTile& tile, const Position& at, std::int64_t& lane) const {

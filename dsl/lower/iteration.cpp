@@ -27,8 +27,8 @@ std::vector<int> take(std::vector<int>& from, std::int64_t extent, const std::ve
         require_internal(!from.empty(), "a reshape runs out of digits");
         const int d = from.back();
         const std::int64_t n = digits[static_cast<std::size_t>(d)].extent;
-        if (n > extent) throw NeedCut{d, extent};
-        require_internal(extent % n == 0, "a digit crosses the border of an axis");
+        if (n > extent && n % extent == 0) throw NeedCut{d, extent};
+        if (extent % n != 0) throw DigitsCross{};
         from.pop_back();
         taken.insert(taken.begin(), d);
         extent /= n;

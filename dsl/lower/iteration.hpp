@@ -31,6 +31,12 @@ struct NeedCut {
     std::int64_t inner;
 };
 
+/// Thrown while looking ahead: the border of an axis falls inside a digit that cannot be cut there, as when one value
+/// is seen in rows of 7 and another in rows of 15. `view` is the reshape that asks for it, once that is known.
+struct DigitsCross {
+    const ir::Node* view = nullptr;
+};
+
 /// Registers of a tile: word index and lane are affine in the slot digits.
 struct RegisterTile {
     int array = -1;
@@ -47,7 +53,8 @@ public:
     std::vector<Digit> digits;
     Position root;
 
-    /// The digits of an operand seen through `node`. Throws NeedCut where a border falls inside a digit.
+    /// The digits of an operand seen through `node`. Throws NeedCut where a border falls inside a digit, DigitsCross
+    /// where it cannot be put.
     Position through(const ir::Node& node, const ir::Node& operand, const Position& at) const;
 
     /// Cuts a digit of the root.
@@ -55,7 +62,7 @@ public:
     /// At least `factor` values of the digit are to be written out.
     void expand(int digit, std::int64_t factor);
 
-    /// Coefficient of each digit in the element index of a register tile. Throws NeedCut.
+    /// Coefficient of each digit in the element index of a register tile. Throws NeedCut and DigitsCross.
     std::vector<std::int64_t> coefficients(const RegisterTile& tile, const Position& at) const;
 
     /// A digit's value now, i32.

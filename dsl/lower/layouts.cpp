@@ -185,9 +185,11 @@ private:
 
     void set(Ref n, Layout layout) {
         if (slots_of(layout) > 512)
-            throw UsageError(n->place, fmt::format("a tile of {} elements over {} threads leaves {} elements a thread; "
-                                                   "take more threads or a smaller tile",
-                                                   n->shape.count(), program_.threads, slots_of(layout)));
+            throw UsageError(
+                n->place,
+                fmt::format("a tile of {} elements over {} threads leaves {} elements a thread, more than 512; take a "
+                            "smaller tile, or more threads and extents with the factors of 2 to spread over them",
+                            n->shape.count(), program_.threads, slots_of(layout)));
         plan_.layouts[static_cast<std::size_t>(n->id)] = canonical(std::move(layout));
     }
 
@@ -207,22 +209,31 @@ private:
     Layout loaded_layout(const Group& g) const {
         int axis = -1;
         longest_vector(program_, g.load->as<ir::Load>()->view, target_, axis);
-        return with_vector(g.load->shape, axis, std::min(g.run(), most_elements(g)));
+        return with_vector(g.load->shape, axis, std::min(g.run(), most_elements(g)), g.pack);
     }
     Layout plain_layout(Ref n, const Group& g) const {
-        return with_vector(n->shape, n->shape.rank() - 1, g.widest_bits ? std::min(g.run(), most_elements(g)) : 1);
+        return with_vector(n->shape, n->shape.rank() - 1, g.widest_bits ? std::min(g.run(), most_elements(g)) : 1,
+                           g.pack);
     }
     /// Elements of the widest memory in one access; packed elements at least as many as share bytes.
     int most_elements(const Group& g) const {
         const int n = target_.vector_bytes() * 8 / g.widest_bits;
         return std::max(g.pack, static_cast<int>(std::bit_floor(static_cast<unsigned>(n))));
     }
-    Layout with_vector(const Shape& shape, int axis, int vector) const {
+    /// Shorter vectors than wanted, down to `least`, where long ones leave a thread with too much: 40 columns are 5
+    /// vectors of 8, which no two threads share, but 20 of 2.
+    Layout with_vector(const Shape& shape, int axis, int vector, int least) const {
+        constexpr std::int64_t plenty = 128;  // elements of a thread
         if (axis < 0) axis = shape.rank() - 1;
-        Shape inner;
-        for (int i = 0; i < shape.rank(); ++i)
-            inner.push_back(i == axis ? std::gcd<std::int64_t>(vector, shape[i]) : 1);
-        return natural_layout(shape, axis, inner, program_.threads);
+        std::optional<Layout> best;
+        for (std::int64_t run = std::gcd<std::int64_t>(vector, shape[axis]); run >= 1; run /= 2) {
+            Shape inner;
+            for (int i = 0; i < shape.rank(); ++i) inner.push_back(i == axis ? run : 1);
+            Layout layout = natural_layout(shape, axis, inner, program_.threads);
+            if (!best || slots_of(layout) < slots_of(*best)) best = std::move(layout);
+            if (slots_of(*best) <= plenty || run % 2 != 0 || run / 2 < least) break;
+        }
+        return *best;
     }
 
     /// From the anchor over the group's edges, both ways, until nothing is new.
@@ -294,7 +305,7 @@ private:
     void settle_variable(std::size_t v) {
         const ir::Variable& variable = program_.variables[v];
         if (!variable.shape.empty() && !plan_.variables[v])
-            plan_.variables[v] = with_vector(variable.shape, variable.shape.rank() - 1, 1);
+            plan_.variables[v] = with_vector(variable.shape, variable.shape.rank() - 1, 1, 1);
     }
 
     void meet(Ref n, Ref operand) {

@@ -12,6 +12,7 @@ TileCode::TileCode(const ir::Program& recorded, const Target& target, const Plan
     out_.stage = ir::Stage::lowered;
     out_.place = in_.place;
     out_.threads = in_.threads;
+    out_.least_blocks = in_.least_blocks;
     out_.scalars = in_.scalars;
     out_.shared = in_.shared;
     loop_of_.resize(static_cast<std::size_t>(in_.loops), -1);
@@ -220,11 +221,7 @@ void TileCode::convert(const Plan::Conversion& c) {
     const RegisterTile* tile = tile_of(nullptr, operand);
     RegisterTile own;
     if (!tile) {
-        const Layout& layout = plan_.layout(operand);
-        Iteration it(layout, e_, in_.threads);
-        prepare(it, {operand});
-        own = declare(layout, operand->type, preferred_axis(it, operand), 4, "value");
-        set_tile(operand, own);
+        own = own_registers(operand, "value");
         tile = &own;
     }
     const RegisterTile result = converted(*tile, operand->shape, c.layout);
@@ -278,11 +275,7 @@ void TileCode::lower_bind(Ref node) {
         values_[node->id] = name_value("t", scalar(node));
         return;
     }
-    Iteration it(plan_.layout(node), e_, in_.threads);
-    prepare(it, {node});
-    const RegisterTile tile = declare(plan_.layout(node), node->type, preferred_axis(it, node), 4, "v");
-    set_tile(node, tile);
-    tiles_[node->id] = tile;
+    tiles_[node->id] = own_registers(node, "v");
 }
 
 /// A number that every thread surely holds alike. What went through registers of several threads is handed round by the
@@ -318,6 +311,8 @@ void TileCode::lower_loop(const ir::For& loop) {
 }
 
 void TileCode::lower_statement(const ir::Statement& s) {
+    for (int view : seen_) tiles_.erase(view);
+    seen_.clear();
     if (const auto* b = s.as<ir::Bind>())
         if (!plan_.is_bound(b->value)) return;
     place_ = s.place;

@@ -54,7 +54,8 @@ private:
     Ref scalar_expression(Ref node);
     Ref only_element(Ref tile);
     void look_ahead(Iteration& it, Ref node, const Position& at, std::vector<Ref>* leaves = nullptr) const;
-    void prepare(Iteration& it, const std::vector<Ref>& values) const;
+    void prepare(Iteration& it, const std::vector<Ref>& values);
+    RegisterTile own_registers(Ref value, const std::string& name);
     Ref element(Iteration& it, Ref node, const Position& at);
     Ref word(Iteration& it, Ref node, const Position& at, const Run& run, std::int64_t first, int lanes);
     Ref read_lane(Iteration& it, const RegisterTile& tile, const Position& at);
@@ -110,6 +111,7 @@ private:
     Place place_;
     std::map<int, RegisterTile> tiles_;  // by recorded node id
     std::map<int, Ref> values_;          // rank 0, by recorded node id
+    std::vector<int> seen_;              // views that have a tile in this statement only
     std::map<const Plan::Conversion*, RegisterTile> converted_;
     std::vector<RegisterTile> variables_;
     std::vector<int> loop_of_;                         // recorded loop id → lowered loop id

@@ -80,7 +80,7 @@ struct Strip {
         if (f.gather) pos_to_token = k.input<i32>("pos_to_token", {rows}, {.align = 4});
         y = k.output<e4m3>("y", {rows, f.hidden}, {.align = f.aligned ? 16 : 1});
         sf = k.output<f32>("sf", {ceil_div(rows, f.options.num_per_tokens), f.hidden}, {.align = f.aligned ? 16 : 4});
-        k.threads(strip_threads);
+        k.threads(strip_threads, 1);
         const auto grid = k.grid(ceil_div(rows, strip_rows), ceil_div(f.hidden, strip_columns));
         m = grid.x, n = grid.y;
     }
@@ -100,11 +100,15 @@ template <Element In>
 Program plain_program(const Form& f) {
     return record("per_channel_cast", [=](Kernel& k) {
         const Strip<In> s(k, f);
-        const Offset rows = f.gather ? Offset(cast<i64>(s.gathered())) : Offset(s.m * strip_rows);
+        const Offset rows = f.gather ? Offset(s.gathered()) : Offset(s.m * strip_rows);
         // 16 bytes a thread also where accesses may be longer: wider pieces would not fit the registers.
         const std::int64_t side_by_side = f.aligned ? 128 / bits_of(In) : 1;
-        s.write(f, load(s.x.window({strip_rows, strip_columns}, {rows, s.n * strip_columns}),
-                        {.per_thread = {1, side_by_side}}));
+        const auto v = load(s.x.window({strip_rows, strip_columns}, {rows, s.n * strip_columns}),
+                            {.per_thread = {1, side_by_side}});
+        if (f.gather)
+            s.write(f, cast<f32>(v));  // widened once: the indices and the packed maxima together would spill
+        else
+            s.write(f, v);
     });
 }
 

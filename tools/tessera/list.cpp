@@ -7,10 +7,10 @@ namespace tessera::tool {
 
 int list_kernels() {
     for (const KernelEntry& kernel : kernel_table()) {
-        fmt::print("{:<20} {}\n", kernel.name, kernel.summary);
+        fmt::print("{:<34} {}\n", kernel.name, kernel.summary);
         std::string options;
         for (const std::string& key : kernel.keys) options += (options.empty() ? "options: " : ", ") + key;
-        if (!options.empty()) fmt::print("{:<20} {}\n", "", options);
+        if (!options.empty()) fmt::print("{:<34} {}\n", "", options);
     }
     fmt::print(
         "\n`show` takes in (type of the input) and aligned (true, or false for the narrow specialisation) too.\n");

@@ -1,0 +1,144 @@
+#include <limits>
+#include <optional>
+
+#include "tests/front/refused.hpp"
+
+// What a kernel writer can do wrong with tiles, tensors and numbers is said on his line, while recording.
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+Global<f32, 2> matrix(Kernel& k) {
+    k.grid(1);
+    return k.inout<f32>("x", {64, 64});
+}
+
+}  // namespace
+
+TEST_CASE("the error names the line of the operation", "[front]") {
+    std::string expected;
+    const std::string split = refused([&](Kernel& k) {
+        const auto v = load(matrix(k).block({8, 8}, {0, 0}));
+        expected = line_here(1);
+        v.split(axis<1>, 3);
+    });
+    CHECK_THAT(split, Catch::StartsWith(expected));
+    const std::string minus = refused([&](Kernel& k) {
+        k.grid(1);
+        std::optional<Value<f32, 1>> v;
+        k.serial(4, [&](Index) { v.emplace(full({8}, Value<f32, 0>(0.0f))); });
+        expected = line_here(1);
+        -*v;
+    });
+    CHECK_THAT(minus, Catch::StartsWith(expected));
+}
+
+TEST_CASE("the grid is set once, at the top, from numbers of the launch", "[front]") {
+    CHECK_THAT(refused([](Kernel&) {}), says("sets no grid"));
+    CHECK_THAT(refused([](Kernel& k) { k.grid(1), k.grid(1); }), says("set twice"));
+    CHECK_THAT(refused([](Kernel& k) { k.serial(2, [&](Index) { k.grid(1); }); }), says("inside a loop"));
+    CHECK_THAT(refused([](Kernel& k) { k.grid(4, -1); }), says("extent -1 along axis 1"));
+    CHECK_THAT(refused([](Kernel& k) { k.grid(load(k.input<i64>("n", {1})[0])); }), says("known at launch"));
+    CHECK_THAT(refused([](Kernel& k) { k.threads(48); }), says("power of two from 32 to 1024"));
+}
+
+TEST_CASE("tensors are described by numbers of the launch", "[front]") {
+    CHECK_THAT(refused([](Kernel& k) {
+                   const auto [m] = k.grid(4);
+                   k.output<f32>("y", {m});
+               }),
+               says("extent of tensor y along axis 0"));
+    CHECK_THAT(refused([](Kernel& k) {
+                   k.grid(1);
+                   k.serial(3, [&](Index i) { k.output<f32>("y", {4}, {.strides = {i}}); });
+               }),
+               says("stride of tensor y along axis 0"));
+    CHECK_THAT(refused([](Kernel& k) { k.output<f32>("y", {8, -4}); }), says("extent -4 along axis 1"));
+    CHECK_THAT(refused([](Kernel& k) { k.output<u8>("y", {4}, {.strides = {AxisStride(4).packed(0, 1)}}); }),
+               says("packed(0, …)"));
+    for (int align : {0, 2, 3, 512})
+        CHECK_THAT(refused([&](Kernel& k) { k.output<f32>("y", {4}, {.align = align}); }), says("align"));
+    CHECK_THAT(refused([](Kernel& k) { k.dim("n", multiple_of(0)); }), says("at least 1"));
+}
+
+TEST_CASE("names are C identifiers that stand once", "[front]") {
+    for (const char* name : {"", "3x", "a-b", "größe", "a b"})
+        CHECK_THAT(refused([&](Kernel& k) { k.input<f32>(name, {4}); }), says("C identifiers"));
+    CHECK_THAT(refused([](Kernel& k) { k.input<f32>(nullptr, {4}); }), says("null pointer"));
+    CHECK_THAT(refused([](Kernel& k) { k.dim("a"), k.shared<f32>("a", {4}); }), says("already names"));
+    CHECK_THAT(refused([](Kernel& k) { k.dim("kernel"); }), says("already names"));
+    CHECK_THROWS_WITH(record(nullptr, [](Kernel& k) { k.grid(1); }), says("null pointer"));
+    CHECK_THROWS_WITH(record("3k", [](Kernel& k) { k.grid(1); }), says("C identifiers"));
+    // A record() that failed at its name leaves nothing behind.
+    CHECK_THROWS_WITH(full({2}, Value<f32, 0>(0.0f)), says("outside record()"));
+}
+
+TEST_CASE("tiles have extents of at least 1 and a size that 32 bits can count", "[front]") {
+    for (std::int64_t extent : {std::int64_t{0}, std::int64_t{-1}}) {
+        CHECK_THAT(refused([&](Kernel& k) { load(matrix(k).block({extent, 4}, {0, 0})); }), says("at least 1"));
+        CHECK_THAT(refused([&](Kernel& k) { full({extent, 4}, Value<f32, 0>(0.0f)), k.grid(1); }), says("at least 1"));
+        CHECK_THAT(refused([&](Kernel& k) { coordinates({4, extent}, axis<0>), k.grid(1); }), says("at least 1"));
+        CHECK_THAT(refused([&](Kernel& k) { k.shared<f32>("s", {extent}); }), says("at least 1"));
+    }
+    const std::int64_t half = 1ll << 32;  // the product of two is 0 in 64 bits
+    CHECK_THAT(refused([&](Kernel& k) { load(matrix(k).block({half, half}, {0, 0})); }), says("more than 2^30"));
+    CHECK_THAT(refused([&](Kernel& k) { full({half, half}, Value<f32, 0>(0.0f)), k.grid(1); }), says("more than 2^30"));
+    CHECK_THAT(refused([&](Kernel& k) { k.shared<f32>("s", {half, half}); }), says("more than 2^30"));
+    CHECK_THAT(refused([&](Kernel& k) {
+                   const auto row = full({1, 1 << 20}, Value<f32, 0>(0.0f)),
+                              column = full({1 << 20, 1}, Value<f32, 0>(0.0f));
+                   row + column, k.grid(1);
+               }),
+               says("more than 2^30"));
+}
+
+TEST_CASE("changes of shape must fit", "[front]") {
+    const auto tile = [](Kernel& k) { return k.grid(1), full({8, 6}, Value<f32, 0>(0.0f)); };
+    CHECK_THAT(refused([&](Kernel& k) { tile(k).split(axis<1>, 4); }), says("must be a multiple"));
+    CHECK_THAT(refused([&](Kernel& k) { tile(k).split(axis<1>, 0); }), says("must be a multiple"));
+    CHECK_THAT(refused([&](Kernel& k) { tile(k).split(axis<1>, -6); }), says("must be a multiple"));
+    CHECK_THAT(refused([&](Kernel& k) { tile(k).squeeze(axis<0>); }), says("must be 1"));
+    CHECK_THAT(refused([&](Kernel& k) { tile(k).permute<0, 0>(); }), says("stands once"));
+    CHECK_THAT(refused([&](Kernel& k) { tile(k).permute<0, 2>(); }), says("stands once"));
+    CHECK_THAT(refused([&](Kernel& k) { tile(k).extent(2); }), says("no such axis"));
+    CHECK_THAT(refused([&](Kernel& k) { tile(k) + full({8, 3}, Value<f32, 0>(0.0f)); }), says("do not meet"));
+    CHECK_THAT(refused([&](Kernel& k) {
+                   auto s = k.variable(tile(k));
+                   s = full({8, 3}, Value<f32, 0>(0.0f));
+               }),
+               says("extents must be equal"));
+}
+
+TEST_CASE("loads and stores say what does not fit", "[front]") {
+    CHECK_THAT(refused([](Kernel& k) {
+                   k.grid(1);
+                   store(k.input<f32>("x", {4}).window({4}, {0}), full({4}, Value<f32, 0>(0.0f)));
+               }),
+               says("which is an input"));
+    CHECK_THAT(refused([](Kernel& k) { load(k.output<f32>("y", {4}).window({4}, {0})); }), says("which is an output"));
+    CHECK_THAT(refused([](Kernel& k) { store(matrix(k).block({8, 8}, {0, 0}), full({8, 1}, Value<f32, 0>(0.0f))); }),
+               says("extents must be equal"));
+    const auto per_thread = [](Shape shape) {
+        return refused([=](Kernel& k) { load(matrix(k).block({8, 8}, {0, 0}), {.per_thread = shape}); });
+    };
+    CHECK_THAT(per_thread({8}), says("one number for each axis"));
+    CHECK_THAT(per_thread({3, 1}), says("does not divide"));
+    CHECK_THAT(per_thread({0, 1}), says("does not divide"));
+    const auto window = [](std::int64_t extent, std::int64_t at) {
+        return refused([=](Kernel& k) { load(k.shared<f32>("s", {8}).window({extent}, {at})); });
+    };
+    CHECK_THAT(window(4, 6), says("past its end"));
+    CHECK_THAT(window(4, -1), says("past its end"));
+    CHECK_THAT(window(1, std::numeric_limits<std::int64_t>::max()), says("past its end"));
+}
+
+TEST_CASE("a swizzle stays inside its tile", "[front]") {
+    const auto swizzled = [](SwizzleOptions s) { return refused([=](Kernel& k) { k.shared<f32>("s", {3, 16}, s); }); };
+    CHECK_THAT(swizzled({3, 0, 2}), says("shift >= bits"));
+    CHECK_THAT(swizzled({0, 0, -2}), says("out of range"));
+    CHECK_THAT(swizzled({-1, 0, 2}), says("out of range"));
+    CHECK_THAT(swizzled({1, 20, 20}), says("out of range"));
+    CHECK_THAT(swizzled({5, 0, 5}), says("must divide the tile"));
+}

@@ -1,0 +1,141 @@
+#include "tests/lower/run.hpp"
+
+// Loops: what is carried round them, how often they turn, what of outside is used inside.
+
+using namespace tessera;
+using namespace tessera::test;
+
+TEST_CASE("variables of several ranks and types", "[lower]") {
+    for (const TileShape& s : tile_shapes()) {
+        INFO(s.rows << " x " << s.cols << " over " << s.threads);
+        const Program p = record("kernel", [=](Kernel& k) {
+            const Dim turns = k.dim("turns");
+            const auto x = k.input<i8>("x", {turns, s.rows, s.cols});
+            const auto y = k.output<i32>("y", {s.rows, s.cols});
+            const auto scalar = k.output<i64>("scalar", {1});
+            k.threads(s.threads);
+            k.grid(1);
+            auto number = k.variable(Value<i64, 0>(1));
+            auto line = k.variable(full({s.cols}, Value<i8, 0>(3)));
+            auto cube = k.variable(full({2, s.rows, s.cols}, Value<u16, 0>(3)));
+            auto mask = k.variable(full({s.rows, s.cols}, Value<boolean, 0>(true)));
+            auto half = k.variable(full({s.rows, s.cols}, Value<bf16, 0>(0.0f)));
+            k.serial(turns, [&](Index i) {
+                const auto v = load(x[i].window({s.rows, s.cols}, {0, 0}));
+                number = number.get() * 3 + i;
+                line = line.get() + reduce_max(v, axis<0>).squeeze(axis<0>);
+                cube = cube.get() + 1;
+                mask = mask.get() ^ (v > 2);
+                half = max(half.get(), cast<bf16>(v));
+            });
+            const auto two = reduce_max(cast<i32>(cube.get()), axis<0>).squeeze(axis<0>);
+            const auto sum = cast<i32>(line.get()).unsqueeze(axis<0>) + two;
+            store(y.window({s.rows, s.cols}, {0, 0}), select(mask.get(), sum, cast<i32>(cast<f32>(half.get()))));
+            store(scalar[0], number.get());
+        });
+        on_targets(p, [&](const Lowered& kernel) {
+            for (const std::int64_t turns : {0, 1, 4}) {
+                auto x = numbers<std::int8_t>(4 * s.rows * s.cols);
+                std::vector<std::int32_t> y(static_cast<std::size_t>(s.rows * s.cols));
+                std::vector<std::int64_t> scalar(1);
+                kernel.run({static_cast<std::uint64_t>(turns)}, x, y, scalar);
+                std::int64_t number = 1;
+                for (std::int64_t i = 0; i < turns; ++i) number = number * 3 + i;
+                REQUIRE(scalar[0] == number);
+                for (std::int64_t r = 0; r < s.rows; ++r)
+                    for (std::int64_t c = 0; c < s.cols; ++c) {
+                        std::int8_t line = 3;
+                        bool mask = true;
+                        int half = 0;
+                        for (std::int64_t i = 0; i < turns; ++i) {
+                            const auto at = [&](std::int64_t q) {
+                                return x[static_cast<std::size_t>((i * s.rows + q) * s.cols + c)];
+                            };
+                            std::int8_t most = at(0);
+                            for (std::int64_t q = 1; q < s.rows; ++q) most = std::max(most, at(q));
+                            line = static_cast<std::int8_t>(line + most);
+                            mask ^= at(r) > 2;
+                            half = std::max<int>(half, at(r));
+                        }
+                        REQUIRE(y[static_cast<std::size_t>(r * s.cols + c)] == (mask ? line + 3 + turns : half));
+                    }
+            }
+        });
+    }
+}
+
+TEST_CASE("loops inside loops use values of all outer scopes", "[lower]") {
+    const Program p = record("kernel", [](Kernel& k) {
+        const Dim n = k.dim("n"), outer = k.dim("outer");
+        const auto x = k.input<i32>("x", {n});
+        const auto y = k.output<i32>("y", {outer, 3, n});
+        const auto [m] = k.grid(ceil_div(n, 48));
+        const auto v = load(x.block({48}, {m}));
+        const auto scaled = v * 2 + 1;
+        const auto most = reduce_max(scaled, axis<0>);
+        const Index mixed = n + outer * 2;
+        k.serial(outer, [&](Index i) {
+            const auto u = scaled * most + cast<i32>(full({48}, i * mixed));
+            k.serial(3, [&](Index j) { store(y[i][j].block({48}, {m}), u - cast<i32>(full({48}, j)) + most); });
+        });
+    });
+    on_targets(p, [](const Lowered& kernel) {
+        auto x = numbers<std::int32_t>(100);
+        std::vector<std::int32_t> y(5 * 3 * 100);
+        kernel.run({100, 5}, x, y);
+        for (int e = 0; e < 100; ++e) {
+            int most = e / 48 == 2 ? 1 : -1000;  // the last block holds elements past the end, which are 0
+            for (int q = e / 48 * 48; q < std::min(100, (e / 48 + 1) * 48); ++q) most = std::max(most, x[q] * 2 + 1);
+            for (int i = 0; i < 5; ++i)
+                for (int j = 0; j < 3; ++j)
+                    REQUIRE(y[static_cast<std::size_t>((i * 3 + j) * 100 + e)] ==
+                            (x[e] * 2 + 1) * most + i * (100 + 10) - j + most);
+        }
+    });
+}
+
+TEST_CASE("data may say how often a loop turns, with reductions and barriers inside", "[lower]") {
+    const Program p = record("kernel", [](Kernel& k) {
+        const Dim n = k.dim("n");
+        const auto x = k.input<i32>("x", {n, 100});
+        const auto counts = k.input<i32>("counts", {n});
+        const auto y = k.output<i32>("y", {n, 100});
+        const auto [m] = k.grid(n);
+        const auto v = load(x[m].window({100}, {0}));
+        auto state = k.variable(v);
+        const auto most = reduce_max(v, axis<0>).squeeze(axis<0>);  // made by all threads together
+        k.serial(cast<i64>(most), [&](Index i) {
+            state = state.get() % 1000 + reduce_sum(state.get() % 7, axis<0>) + cast<i32>(full({100}, i));
+        });
+        k.serial(cast<i64>(load(counts[m])), [&](Index) { state = state.get() + reduce_min(state.get(), axis<0>); });
+        auto turns = k.variable(cast<i64>(most) / 2);
+        k.serial(turns.get(), [&](Index) { state = state.get() - reduce_max(state.get() % 5, axis<0>); });
+        store(y[m].window({100}, {0}), state.get());
+    });
+    on_targets(p, [](const Lowered& kernel) {
+        constexpr int n = 6;
+        auto x = numbers<std::int32_t>(n * 100, -9, 4);
+        std::vector<std::int32_t> counts = {0, 1, 2, 3, -5, 1}, y(n * 100);
+        for (int e = 0; e < 100; ++e) x[static_cast<std::size_t>(500 + e)] = -3;  // no turn at all
+        kernel.run({n}, x, counts, y);
+        for (int m = 0; m < n; ++m) {
+            std::vector<std::int32_t> s(x.begin() + m * 100, x.begin() + (m + 1) * 100);
+            const int most = *std::max_element(s.begin(), s.end());
+            for (int i = 0; i < most; ++i) {
+                int sum = 0;
+                for (int e : s) sum += e % 7;
+                for (int& e : s) e = e % 1000 + sum + i;
+            }
+            for (int i = 0; i < counts[static_cast<std::size_t>(m)]; ++i) {
+                const int low = *std::min_element(s.begin(), s.end());
+                for (int& e : s) e += low;
+            }
+            for (int i = 0; i < most / 2; ++i) {
+                int high = -10;
+                for (int e : s) high = std::max(high, e % 5);
+                for (int& e : s) e -= high;
+            }
+            REQUIRE(std::equal(s.begin(), s.end(), y.begin() + m * 100));
+        }
+    });
+}
