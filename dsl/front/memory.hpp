@@ -15,7 +15,8 @@ struct Extent {
 };
 
 /// Where a window starts along an axis; or, along an axis of a tensor, a tile of indices, one for each position of the
-/// window: a load gathers and a store scatters. Indices outside the tensor are masked, negative ones too.
+/// window: a load gathers and a store scatters. Indices outside the tensor are masked, negative ones too. Of an element
+/// that is scattered to twice, which value stays is open.
 struct Offset {
     detail::Ref node;
     Offset(std::integral auto n, std::source_location at = std::source_location::current())

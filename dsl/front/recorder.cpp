@@ -8,6 +8,7 @@
 #include "dsl/base/error.hpp"
 #include "dsl/front/kernel.hpp"
 #include "dsl/ir/diagnosis.hpp"
+#include "dsl/ir/walk.hpp"
 
 namespace tessera::detail {
 
@@ -72,6 +73,12 @@ Ref Recorder::make(Element type, const Shape& shape, const Place& place, ir::Op 
     const Ref node = program_->arena->make(type, shape, place, std::move(op));
     scope_of_.push_back(everywhere ? 0 : open_.back().id);
     made_.push_back(node);
+    int depth = 0;
+    ir::for_each_operand(*node, [&](Ref operand) {
+        if (const auto id = static_cast<std::size_t>(operand->id); id < depth_.size())
+            depth = std::max(depth, depth_[id]);
+    });
+    depth_.push_back(depth + 1);
     return node;
 }
 
@@ -80,6 +87,17 @@ void Recorder::append(const Place& place, ir::StatementOp op) { open_.back().bod
 Ref Recorder::bind(Element type, const Shape& shape, const Place& place, ir::Op op) {
     const Ref node = make(type, shape, place, std::move(op));
     append(place, ir::Bind{node});
+    depth_.back() = 0;
+    return node;
+}
+
+Ref Recorder::make_index(Element type, const Place& place, ir::Op op) {
+    constexpr int deepest = 50;
+    const Ref node = make(type, {}, place, std::move(op));
+    if (depth_.back() > deepest) {
+        append(place, ir::Bind{node});
+        depth_.back() = 0;
+    }
     return node;
 }
 

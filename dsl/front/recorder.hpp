@@ -28,6 +28,8 @@ public:
     void append(const Place& place, ir::StatementOp op);
     /// Makes a node and binds it on this line.
     Ref bind(Element type, const Shape& shape, const Place& place, ir::Op op);
+    /// Makes arithmetic on the indices of the grid and of loops: written out where it is used, but for long chains.
+    Ref make_index(Element type, const Place& place, ir::Op op);
     /// UsageError if the value was made in a scope that has closed, or belongs to another recording.
     void require_open(Ref value, const Place& place) const;
     /// UsageError unless the value is a number of the launch: constants and parameters alone.
@@ -58,6 +60,7 @@ private:
     std::vector<Scope> open_;
     std::vector<int> scope_of_;        // by node id
     std::vector<Ref> made_;            // by node id
+    std::vector<int> depth_;           // by node id: operations down to what is bound
     std::vector<int> variable_scope_;  // by variable
     std::vector<std::string> names_;
     int scopes_ = 1;

@@ -43,7 +43,7 @@ bool is_index(Ref node) { return node->scalar() && node->type == i64; }
 
 Ref elementwise(Element type, const Shape& shape, const Place& place, ir::Op op) {
     Recorder& r = Recorder::active(place);
-    return shape.empty() && type == i64 ? r.make(type, shape, place, std::move(op))
+    return shape.empty() && type == i64 ? r.make_index(type, place, std::move(op))
                                         : r.bind(type, shape, place, std::move(op));
 }
 
@@ -101,7 +101,7 @@ Ref binary(ir::BinaryOp op, Ref a, Ref b, const Place& place) {
     const Shape shape = meet(a, b, place);
     const bool comparison = op >= ir::BinaryOp::eq;
     const ir::Binary node{op, spread(a, shape, place), spread(b, shape, place)};
-    if (comparison && is_index(a) && is_index(b)) return Recorder::active(place).make(boolean, shape, place, node);
+    if (comparison && is_index(a) && is_index(b)) return Recorder::active(place).make_index(boolean, place, node);
     return elementwise(comparison ? boolean : a->type, shape, place, node);
 }
 

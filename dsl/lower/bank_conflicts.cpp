@@ -18,7 +18,7 @@ constexpr int banks = 32, word_bytes = 4, warp = 32;
 /// Evaluates offsets and predicates of one lane. Parameters stand for large sizes, so that edges do not matter.
 class Lane {
 public:
-    Lane(const ir::Program& p, std::int64_t thread) : program_(p), thread_(thread), locals_(p.locals.size(), nullptr) {}
+    Lane(const ir::Program& p, std::int64_t thread) : thread_(thread), locals_(p.locals.size(), nullptr) {}
     void bind(const ir::Let& let) { locals_[static_cast<std::size_t>(let.local)] = let.value; }
 
     std::int64_t value(ir::Ref n) const {
@@ -51,7 +51,6 @@ private:
             default: throw InternalError("an address of shared memory is made by an unknown operation");
         }
     }
-    const ir::Program& program_;
     std::int64_t thread_;
     std::vector<ir::Ref> locals_;
 };

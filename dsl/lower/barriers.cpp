@@ -1,20 +1,25 @@
 #include "dsl/lower/barriers.hpp"
 
 #include <set>
+#include <utility>
 
 namespace tessera::lower {
 
 namespace {
 
-/// Shared tiles touched since the last barrier.
+/// A shared tile or tensor.
+using Memory = std::pair<ir::Space, int>;
+using Memories = std::set<Memory>;
+
+/// What was touched since the last barrier.
 struct Touched {
-    std::set<int> read, written;
+    Memories read, written;
     void add(const Touched& other) {
         read.insert(other.read.begin(), other.read.end());
         written.insert(other.written.begin(), other.written.end());
     }
-    bool meets(const std::set<int>& a, const std::set<int>& b) const {
-        for (int m : a)
+    bool meets(const Memories& a, const Memories& b) const {
+        for (const Memory& m : a)
             if (b.count(m)) return true;
         return false;
     }
@@ -24,26 +29,10 @@ struct Touched {
     }
 };
 
-void touch(const ir::Statement& s, Touched& t) {
-    if (const auto* l = s.as<ir::LoadVector>(); l && l->access.space == ir::Space::shared)
-        t.read.insert(l->access.memory);
-    if (const auto* w = s.as<ir::StoreVector>(); w && w->access.space == ir::Space::shared)
-        t.written.insert(w->access.memory);
-}
-
-/// Adds what is touched from statement i on, up to the next barrier. True if one was met.
-bool touch_group(const ir::Body& body, std::size_t i, Touched& t) {
-    for (; i < body.size(); ++i) {
-        if (body[i].as<ir::Barrier>()) return true;
-        touch(body[i], t);
-        if (const auto* f = body[i].as<ir::For>())
-            if (touch_group(f->body, 0, t)) return true;
-    }
-    return false;
-}
-
 class Pass {
 public:
+    explicit Pass(const std::vector<bool>& ordered) : ordered_(ordered) {}
+
     void run(ir::Body& body) {
         std::size_t before = 0;
         do {
@@ -55,6 +44,25 @@ public:
     }
 
 private:
+    void insert(Memories& into, const ir::Access& a) const {
+        if (a.space == ir::Space::shared || ordered_[static_cast<std::size_t>(a.memory)])
+            into.insert({a.space, a.memory});
+    }
+    void touch(const ir::Statement& s, Touched& t) const {
+        if (const auto* load = s.as<ir::LoadVector>()) insert(t.read, load->access);
+        if (const auto* store = s.as<ir::StoreVector>()) insert(t.written, store->access);
+        if (const auto* sum = s.as<ir::AtomicAdd>()) insert(t.written, sum->access);
+    }
+    /// Adds what is touched from statement i on, up to the next barrier. True if one was met.
+    bool touch_group(const ir::Body& body, std::size_t i, Touched& t) const {
+        for (; i < body.size(); ++i) {
+            if (body[i].as<ir::Barrier>()) return true;
+            touch(body[i], t);
+            if (const auto* f = body[i].as<ir::For>())
+                if (touch_group(f->body, 0, t)) return true;
+        }
+        return false;
+    }
     void walk(const ir::Body& body, Touched& t) {
         for (std::size_t i = 0; i < body.size(); ++i) {
             const ir::Statement& s = body[i];
@@ -83,11 +91,12 @@ private:
         }
         body = std::move(left);
     }
+    const std::vector<bool>& ordered_;
     std::set<const ir::Statement*> kept_;
 };
 
 }  // namespace
 
-void drop_needless_barriers(ir::Program& program) { Pass().run(program.body); }
+void drop_needless_barriers(ir::Program& program, const std::vector<bool>& ordered) { Pass(ordered).run(program.body); }
 
 }  // namespace tessera::lower

@@ -1,13 +1,15 @@
 #pragma once
 
+#include <vector>
+
 #include "dsl/ir/program.hpp"
 
 namespace tessera::lower {
 
-/// Pass: a barrier stands ahead of every group of shared accesses; those that order nothing are dropped. A group is
-/// what follows a barrier up to the next: one load, or one store, of a tile. A barrier stays if its group reads what
-/// was written, or writes what was read or written, since the last barrier that stays, in this iteration of its loops
-/// or the one before.
-void drop_needless_barriers(ir::Program& program);
+/// Pass: a barrier stands ahead of every group of accesses to shared memory and to the tensors that need it
+/// (`ordered`); those that order nothing are dropped. A group is what follows a barrier up to the next: one load, or
+/// one store, of a tile. A barrier stays if its group reads what was written, or writes what was read or written, since
+/// the last barrier that stays, in this iteration of its loops or the one before.
+void drop_needless_barriers(ir::Program& program, const std::vector<bool>& ordered);
 
 }  // namespace tessera::lower

@@ -4,6 +4,7 @@
 
 #include "dsl/base/error.hpp"
 #include "dsl/lower/barriers.hpp"
+#include "dsl/lower/global_order.hpp"
 #include "dsl/lower/name_shared.hpp"
 #include "dsl/lower/plan.hpp"
 #include "dsl/lower/tile_code.hpp"
@@ -33,8 +34,9 @@ ir::Program lower(const ir::Program& recorded, const Target& target) {
     Plan plan;
     choose_bindings(recorded, plan);
     choose_layouts(recorded, target, plan);
+    plan.ordered = tensors_to_order(recorded, target, plan);
     ir::Program program = TileCode(recorded, target, plan).run();
-    drop_needless_barriers(program);
+    drop_needless_barriers(program, plan.ordered);
     name_shared_expressions(program);
     place_shared_tiles(program, target);
     return program;

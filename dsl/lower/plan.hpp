@@ -19,6 +19,7 @@ struct Plan {
     std::vector<bool> bound;                       // by node id
     std::vector<std::optional<Layout>> layouts;    // by node id; tiles only
     std::vector<std::optional<Layout>> variables;  // by variable
+    std::vector<bool> ordered;                     // by tensor: barriers order a block's accesses to it
     /// Where `user` (null: the assignment to `variable`) needs `operand` in another layout than it has.
     struct Conversion {
         Ref user;

@@ -44,6 +44,11 @@ ir::Program TileCode::run() {
     return std::move(out_);
 }
 
+/// A barrier ahead of an access that others may have to be ordered with; needless ones are dropped later.
+void TileCode::order(const ir::View& view) {
+    if (view.space == ir::Space::shared || plan_.ordered[static_cast<std::size_t>(view.memory)]) emit(ir::Barrier{});
+}
+
 void TileCode::emit(ir::StatementOp op) { body_->push_back({place_, std::move(op)}); }
 
 std::string TileCode::new_name(const std::string& wanted) {
@@ -248,7 +253,7 @@ void TileCode::convert_for(const ir::Statement& s) {
 
 void TileCode::lower_bind(Ref node) {
     if (const auto* load = node->as<ir::Load>()) {
-        if (load->view.space == ir::Space::shared) emit(ir::Barrier{});
+        order(load->view);
         if (!node->scalar()) return load_tile(node);
         const RegisterTile word = declare(Layout{}, node->type, -1, 1, memory_name(load->view));
         load_piece(load->view, scalar(load->fill), word);
@@ -319,10 +324,13 @@ void TileCode::lower_statement(const ir::Statement& s) {
     convert_for(s);
     if (const auto* b = s.as<ir::Bind>()) return lower_bind(b->value);
     if (const auto* st = s.as<ir::Store>()) {
-        if (st->view.space == ir::Space::shared) emit(ir::Barrier{});
+        order(st->view);
         return store_piece(st->view, st->value);
     }
-    if (const auto* a = s.as<ir::Accumulate>()) return add_piece(a->view, a->value);
+    if (const auto* a = s.as<ir::Accumulate>()) {
+        order(a->view);
+        return add_piece(a->view, a->value);
+    }
     if (const auto* a = s.as<ir::Assign>()) {
         const RegisterTile& state = variables_[static_cast<std::size_t>(a->variable)];
         for (const Plan::Conversion& c : plan_.conversions)

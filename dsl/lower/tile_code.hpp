@@ -38,6 +38,7 @@ private:
     void convert(const Plan::Conversion& c);
     void convert_for(const ir::Statement& s);
     void emit(ir::StatementOp op);
+    void order(const ir::View& view);
     void number_blocks();
     RegisterTile declare(const Layout& layout, Element type, int fast_axis, int most_pack, const std::string& name);
     int preferred_axis(const Iteration& it, Ref value) const;

@@ -105,10 +105,7 @@ Program plain_program(const Form& f) {
         const std::int64_t side_by_side = f.aligned ? 128 / bits_of(In) : 1;
         const auto v = load(s.x.window({strip_rows, strip_columns}, {rows, s.n * strip_columns}),
                             {.per_thread = {1, side_by_side}});
-        if (f.gather)
-            s.write(f, cast<f32>(v));  // widened once: the indices and the packed maxima together would spill
-        else
-            s.write(f, v);
+        s.write(f, v);
     });
 }
 
