@@ -74,6 +74,7 @@ Value<T, C> select(const Value<boolean, C>& condition, const Value<T, 0>& a, con
 /// Converts by value: to nearest even; e4m3 saturates at ±448; float to integer truncates.
 template <Element To, Element T, int R>
 Value<To, R> cast(const Value<T, R>& v, std::source_location at = std::source_location::current()) {
+    static_assert(To != tf32 && T != tf32, "tessera: tf32 is moved but not converted; compute in f32");
     if constexpr (To == T)
         return v;
     else

@@ -55,8 +55,9 @@ ir::View view_of(Recorder& r, const ViewSpec& spec, const Place& place, Shape& t
             const std::int64_t at = offset ? static_cast<std::int64_t>(offset->bits) : 0;
             if (at < 0 || spec.extent[i] > shape[i] || at > shape[i] - spec.extent[i])
                 throw UsageError(
-                    place, fmt::format("a piece [{}, {}) along axis {} of the shared tile {} {} runs past its end", at,
-                                       at + spec.extent[i], i, memory_name(r.program(), spec), text_of(shape)));
+                    place,
+                    fmt::format("a piece of extent {} at {} along axis {} of the shared tile {} {} runs past its end",
+                                spec.extent[i], at, i, memory_name(r.program(), spec), text_of(shape)));
         }
         view.axes.push_back({spec.offset[i], spec.extent[i], spec.picked[i]});
         if (!spec.picked[i]) tile.push_back(spec.extent[i]);

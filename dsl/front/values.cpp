@@ -58,6 +58,18 @@ void require_count(ir::BinaryOp op, Ref b, const Place& place) {
             place, fmt::format("a shift of {} takes a count from 0 to {}", name_of(b->type), bits_of(b->type) - 1));
 }
 
+/// Index arithmetic on two numbers, so that offsets made of them are known while recording; null if it is none.
+Ref folded(ir::BinaryOp op, Ref a, Ref b, const Place& place) {
+    const auto *x = a->as<ir::Constant>(), *y = b->as<ir::Constant>();
+    if (!x || !y || !is_index(a) || !is_index(b)) return nullptr;
+    switch (op) {
+        case ir::BinaryOp::add: return Recorder::active(place).make(i64, {}, place, ir::Constant{x->bits + y->bits});
+        case ir::BinaryOp::sub: return Recorder::active(place).make(i64, {}, place, ir::Constant{x->bits - y->bits});
+        case ir::BinaryOp::mul: return Recorder::active(place).make(i64, {}, place, ir::Constant{x->bits * y->bits});
+        default: return nullptr;
+    }
+}
+
 /// The extents that operands meet at: rank 0 spreads, extents of 1 spread.
 Shape meet(Ref a, Ref b, const Place& place) {
     if (a->scalar()) return b->shape;
@@ -98,6 +110,7 @@ Ref binary(ir::BinaryOp op, Ref a, Ref b, const Place& place) {
     using_value(a, place);
     using_value(b, place);
     require_count(op, b, place);
+    if (const Ref number = folded(op, a, b, place)) return number;
     const Shape shape = meet(a, b, place);
     const bool comparison = op >= ir::BinaryOp::eq;
     const ir::Binary node{op, spread(a, shape, place), spread(b, shape, place)};

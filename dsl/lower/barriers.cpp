@@ -7,8 +7,8 @@ namespace tessera::lower {
 
 namespace {
 
-/// A shared tile or tensor.
-using Memory = std::pair<ir::Space, int>;
+/// A tensor by its index, or shared tiles by their place.
+using Memory = std::pair<ir::Space, std::int64_t>;
 using Memories = std::set<Memory>;
 
 /// What was touched since the last barrier.
@@ -31,7 +31,7 @@ struct Touched {
 
 class Pass {
 public:
-    explicit Pass(const std::vector<bool>& ordered) : ordered_(ordered) {}
+    Pass(const ir::Program& program, const std::vector<bool>& ordered) : program_(program), ordered_(ordered) {}
 
     void run(ir::Body& body) {
         std::size_t before = 0;
@@ -45,7 +45,10 @@ public:
 
 private:
     void insert(Memories& into, const ir::Access& a) const {
-        if (a.space == ir::Space::shared || ordered_[static_cast<std::size_t>(a.memory)])
+        const auto i = static_cast<std::size_t>(a.memory);
+        if (a.space == ir::Space::shared)
+            into.insert({a.space, program_.shared[i].byte_offset});
+        else if (ordered_[i])
             into.insert({a.space, a.memory});
     }
     void touch(const ir::Statement& s, Touched& t) const {
@@ -91,12 +94,15 @@ private:
         }
         body = std::move(left);
     }
+    const ir::Program& program_;
     const std::vector<bool>& ordered_;
     std::set<const ir::Statement*> kept_;
 };
 
 }  // namespace
 
-void drop_needless_barriers(ir::Program& program, const std::vector<bool>& ordered) { Pass(ordered).run(program.body); }
+void drop_needless_barriers(ir::Program& program, const std::vector<bool>& ordered) {
+    Pass(program, ordered).run(program.body);
+}
 
 }  // namespace tessera::lower

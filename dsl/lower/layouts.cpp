@@ -153,7 +153,8 @@ private:
         g.state = Group::under_way;
         Ref anchor = g.given;
         if (anchor) {
-            set(anchor, given_layout(anchor));
+            for (Ref n : g.members)  // each as it was given; where two meet, one is converted
+                if (const auto* load = n->as<ir::Load>(); load && load->per_thread.rank() > 0) set(n, given_layout(n));
         } else if (g.reduced && settled(g.reduced->as<ir::Reduce>()->value)) {
             anchor = g.reduced;
             set(anchor, project(plan_.layout(anchor->as<ir::Reduce>()->value), anchor->as<ir::Reduce>()->axis));

@@ -1,5 +1,6 @@
 #include "dsl/lower/lower.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
@@ -13,13 +14,32 @@ namespace tessera::lower {
 
 namespace {
 
-/// Pass: a place in the block's shared memory for every tile, in order, each at a multiple of 128 bytes.
-void place_shared_tiles(ir::Program& program, const Target& target) {
-    std::int64_t next = 0;
-    for (ir::SharedTile& tile : program.shared) {
+std::int64_t bytes_of(const ir::SharedTile& tile) {
+    constexpr std::int64_t line = 128;
+    return ((tile.shape.count() * bits_of(tile.type) + 7) / 8 + line - 1) / line * line;
+}
+
+/// Pass: a place in the block's shared memory for every tile, in order, each at a multiple of 128 bytes. The tiles past
+/// `given` are the lowering's own, written and read back at once: where all together would take much, the large ones of
+/// them share one place, at the price of barriers between them.
+void place_shared_tiles(ir::Program& program, std::size_t given, const Target& target) {
+    constexpr std::int64_t much = 48 * 1024, large = 1024;
+    std::int64_t all = 0;
+    for (const ir::SharedTile& tile : program.shared) all += bytes_of(tile);
+    std::int64_t next = 0, common = -1, common_bytes = 0;
+    for (std::size_t i = 0; i < program.shared.size(); ++i)
+        if (i >= given && all > much && bytes_of(program.shared[i]) >= large)
+            common_bytes = std::max(common_bytes, bytes_of(program.shared[i]));
+    for (std::size_t i = 0; i < program.shared.size(); ++i) {
+        ir::SharedTile& tile = program.shared[i];
+        const bool shares = i >= given && all > much && bytes_of(tile) >= large;
+        if (shares && common >= 0) {
+            tile.byte_offset = common;
+            continue;
+        }
         tile.byte_offset = next;
-        const std::int64_t bytes = (tile.shape.count() * bits_of(tile.type) + 7) / 8;
-        next += (bytes + 127) / 128 * 128;
+        if (shares) common = next;
+        next += shares ? common_bytes : bytes_of(tile);
         if (next > target.shared_bytes)
             throw UsageError(tile.place,
                              fmt::format("shared tiles up to {} take {} bytes; a block of {} has {}: make them smaller",
@@ -36,9 +56,9 @@ ir::Program lower(const ir::Program& recorded, const Target& target) {
     choose_layouts(recorded, target, plan);
     plan.ordered = tensors_to_order(recorded, target, plan);
     ir::Program program = TileCode(recorded, target, plan).run();
+    place_shared_tiles(program, recorded.shared.size(), target);
     drop_needless_barriers(program, plan.ordered);
     name_shared_expressions(program);
-    place_shared_tiles(program, target);
     return program;
 }
 

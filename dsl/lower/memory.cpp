@@ -182,16 +182,24 @@ ir::Access TileCode::access(const ir::View& view, Iteration& it, const Address& 
     return access;
 }
 
-/// Elements that share bytes move together.
-void TileCode::require_whole_bytes(const ir::View& view, const Run& run) const {
+/// Elements that share bytes move together. `axis` is the tile's along which they lie, `most` the longest vector.
+void TileCode::require_whole_bytes(const ir::View& view, const Run& run, int axis, int most) const {
     const Element type = memory_type(view);
     const int pack = packed_elements_of(type);
-    if (run.length % pack != 0)
-        throw UsageError(place_,
-                         fmt::format("{} holds {}, of which {} share bytes, but its pieces do not begin and end at "
-                                     "multiples of {} along the contiguous axis; make extents, offsets and strides "
-                                     "such multiples and record them with multiple_of and align",
-                                     memory_name(view), name_of(type), pack, pack));
+    if (run.length % pack == 0) return;
+    const std::string what =
+        fmt::format("{} holds {}, of which {} share bytes, but ", memory_name(view), name_of(type), pack);
+    const std::int64_t extent =
+        axis < 0 ? 1 : view.axes[static_cast<std::size_t>(tile_axes(view)[static_cast<std::size_t>(axis)])].extent;
+    if (most % pack != 0 || extent % pack != 0)
+        throw UsageError(place_, what + fmt::format("its pieces do not begin and end at multiples of {} along the "
+                                                    "contiguous axis; make extents, offsets and strides such multiples "
+                                                    "and record them with multiple_of and align",
+                                                    pack));
+    throw UsageError(place_,
+                     what + fmt::format("the threads hold fewer side by side along its contiguous axis; load the "
+                                        "tile with per_thread of at least {} along it",
+                                        pack));
 }
 
 void TileCode::load_tile(Ref node) {
@@ -214,7 +222,7 @@ void TileCode::load_piece(const ir::View& view, Ref fill, const RegisterTile& ti
     Iteration it(tile.layout, e_, in_.threads);
     Run run;
     if (axis >= 0) run = run_along(it, it.root[static_cast<std::size_t>(axis)], most);
-    require_whole_bytes(view, run);
+    require_whole_bytes(view, run, axis, most);
     const Address base = address(view, it, memory_name(view));
     in_loops(it, [&] {
         it.each_constant(run.digits, [&] {
@@ -234,6 +242,7 @@ void TileCode::store_registers(const ir::View& view, const RegisterTile& tile) {
     Iteration it(tile.layout, e_, in_.threads);
     Run run;
     if (axis >= 0) run = run_along(it, it.root[static_cast<std::size_t>(axis)], most);
+    require_whole_bytes(view, run, axis, most);
     const std::vector<std::int64_t> c = it.coefficients(tile, it.root);
     for (std::size_t d = 0; d < c.size(); ++d)  // lanes of a word are written out
         if (c[d] % tile.pack != 0) it.expand(static_cast<int>(d), tile.pack / std::gcd<std::int64_t>(c[d], tile.pack));
@@ -295,7 +304,7 @@ void TileCode::store_piece(const ir::View& view, Ref value) {
     prepare(it, {value});
     Run run;
     if (axis >= 0) run = run_along(it, it.root[static_cast<std::size_t>(axis)], most);
-    require_whole_bytes(view, run);
+    require_whole_bytes(view, run, axis, most);
     const int bits = register_bits_of(value->type);
     const int lanes =
         static_cast<int>(std::min<std::int64_t>(run.length, bits < 32 && value->type != boolean ? 32 / bits : 1));

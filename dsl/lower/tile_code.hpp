@@ -71,7 +71,7 @@ private:
 
     // memory.cpp
     Run run_along(Iteration& it, const std::vector<int>& axis, std::int64_t most) const;
-    void require_whole_bytes(const ir::View& view, const Run& run) const;
+    void require_whole_bytes(const ir::View& view, const Run& run, int axis, int most) const;
     void load_tile(Ref node);
     void load_piece(const ir::View& view, Ref fill, const RegisterTile& tile);
     void store_piece(const ir::View& view, Ref value);

@@ -132,6 +132,9 @@ TEST_CASE("loads and stores say what does not fit", "[front]") {
     CHECK_THAT(window(4, 6), says("past its end"));
     CHECK_THAT(window(4, -1), says("past its end"));
     CHECK_THAT(window(1, std::numeric_limits<std::int64_t>::max()), says("past its end"));
+    CHECK_THAT(refused([](Kernel& k) { load(k.shared<f32>("s", {8, 8}).block({4, 8}, {2, 0})); }),
+               says("extent 4 at 8 along axis 0"));
+    CHECK_THAT(refused([](Kernel& k) { load(k.shared<f32>("s", {8})[Index(4) * 3 - 1]); }), says("extent 1 at 11"));
 }
 
 TEST_CASE("a swizzle stays inside its tile", "[front]") {

@@ -159,3 +159,39 @@ TEST_CASE("extents of 0 and grids of every rank", "[lower]") {
         }
     });
 }
+
+TEST_CASE("indices from a gather, a reduction and a loop lead on to further rows", "[lower]") {
+    const Program p = record("kernel", [](Kernel& k) {
+        const Dim n = k.dim("n"), turns = k.dim("turns");
+        const auto x = k.input<i32>("x", {n, 32});
+        const auto ids = k.input<i32>("ids", {n});
+        const auto y = k.output<i32>("y", {turns, n, 32});
+        k.threads(64);
+        const auto [m] = k.grid(ceil_div(n, 16));
+        const auto first = load(x.window({16, 32}, {load(ids.window({16}, {m * 16})), 0}), Value<i32, 0>(-1));
+        const auto most = reduce_max(first, axis<1>).squeeze(axis<1>);
+        k.serial(turns, [&](Index i) {
+            const auto next = load(x.window({16, 32}, {cast<i64>(most) * 3 - i, 4}));
+            store(y[i].window({16, 32}, {m * 16, 0}), first * 10 + next);
+        });
+    });
+    on_targets(p, [](const Lowered& kernel) {
+        const std::int64_t n = 40, turns = 3;
+        auto x = numbers<std::int32_t>(n * 32, -9, 13);
+        auto ids = numbers<std::int32_t>(n, -2, 42);
+        std::vector<std::int32_t> y(static_cast<std::size_t>(turns * n * 32));
+        kernel.run({n, turns}, x, ids, y);
+        const auto at = [&](std::int64_t r, std::int64_t c, std::int32_t fill) {
+            return r < 0 || r >= n || c >= 32 ? fill : x[static_cast<std::size_t>(r * 32 + c)];
+        };
+        for (std::int64_t r = 0; r < n; ++r) {
+            const std::int64_t id = ids[static_cast<std::size_t>(r)];
+            std::int32_t most = at(id, 0, -1);
+            for (std::int64_t c = 1; c < 32; ++c) most = std::max(most, at(id, c, -1));
+            for (std::int64_t i = 0; i < turns; ++i)
+                for (std::int64_t c = 0; c < 32; ++c)
+                    REQUIRE(y[static_cast<std::size_t>((i * n + r) * 32 + c)] ==
+                            at(id, c, -1) * 10 + at(most * 3 - i, c + 4, 0));
+        }
+    });
+}

@@ -139,3 +139,56 @@ TEST_CASE("data may say how often a loop turns, with reductions and barriers ins
         }
     });
 }
+
+TEST_CASE("values read of variables keep what they were on their line", "[lower]") {
+    const Program p = record("kernel", [](Kernel& k) {
+        const Dim turns = k.dim("turns");
+        const auto x = k.input<i32>("x", {48});
+        const auto y = k.output<i32>("y", {2, 48});
+        const auto z = k.output<i64>("z", {2});
+        k.grid(1);
+        const auto v = load(x.window({48}, {0}));
+        auto a = k.variable(v), b = k.variable(v + 1);
+        auto s = k.variable(turns + 1), t = k.variable(turns * 2);
+        k.serial(turns, [&](Index i) {
+            const auto old = a.get();
+            a = b.get();
+            b = old + b.get();
+            const auto number = s.get();
+            s = t.get() + i;
+            t = number + t.get() % 7;
+            k.serial(s.get() % 3, [&](Index j) {
+                const auto inner = a.get();
+                a = b.get() - cast<i32>(full({48}, i + j));
+                b = inner;
+            });
+        });
+        store(y[0].window({48}, {0}), a.get() + a.get() * 2);
+        store(y[1].window({48}, {0}), b.get());
+        store(z[0], s.get());
+        store(z[1], t.get());
+    });
+    on_targets(p, [](const Lowered& kernel) {
+        for (const std::int64_t turns : {0, 1, 6}) {
+            auto x = numbers<std::int32_t>(48);
+            std::vector<std::int32_t> y(96);
+            std::vector<std::int64_t> z(2);
+            kernel.run({static_cast<std::uint64_t>(turns)}, x, y, z);
+            for (std::size_t e = 0; e < 48; ++e) {
+                std::int64_t a = x[e], b = x[e] + 1, s = turns + 1, t = turns * 2;
+                for (std::int64_t i = 0; i < turns; ++i) {
+                    const std::int64_t old = a, number = s;
+                    a = b, b = old + b;
+                    s = t + i, t = number + t % 7;
+                    for (std::int64_t j = 0; j < s % 3; ++j) {
+                        const std::int64_t inner = a;
+                        a = b - i - j, b = inner;
+                    }
+                }
+                REQUIRE(y[e] == 3 * a);
+                REQUIRE(y[48 + e] == b);
+                REQUIRE(z == std::vector<std::int64_t>{s, t});
+            }
+        }
+    });
+}

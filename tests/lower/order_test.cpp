@@ -174,3 +174,33 @@ TEST_CASE("windows and picks of a shared tile, under every swizzle", "[lower]") 
         });
     }
 }
+
+TEST_CASE("tiles that the lowering needs for itself share a place before they fill the block", "[lower]") {
+    const Program p = record("kernel", [](Kernel& k) {
+        const auto x = k.input<f32>("x", {6, 128, 128});
+        const auto y = k.output<f32>("y", {128, 128});
+        k.threads(256);
+        k.grid(1);
+        auto sum = load(x[0].window({128, 128}, {0, 0}));
+        for (int i = 1; i < 6; ++i)  // 64 KiB on the way each
+            sum = sum + load(x[i].window({128, 128}, {0, 0})).permute<1, 0>() + reduce_max(sum, axis<0>);
+        store(y.window({128, 128}, {0, 0}), sum);
+    });
+    on_targets(p, [](const Lowered& kernel) {
+        CHECK(kernel.program().shared_bytes < 100 * 1024);
+        auto x = numbers<float>(6 * 128 * 128);
+        std::vector<float> y(128 * 128);
+        kernel.run({}, x, y);
+        std::vector<float> sum(x.begin(), x.begin() + 128 * 128);
+        for (std::size_t i = 1; i < 6; ++i) {
+            const std::vector<float> before = sum;
+            for (std::size_t c = 0; c < 128; ++c) {
+                float most = before[c];
+                for (std::size_t r = 1; r < 128; ++r) most = std::max(most, before[r * 128 + c]);
+                for (std::size_t r = 0; r < 128; ++r)
+                    sum[r * 128 + c] = before[r * 128 + c] + x[i * 128 * 128 + c * 128 + r] + most;
+            }
+        }
+        CHECK(y == sum);
+    });
+}

@@ -14,6 +14,7 @@
 #include "dsl/ir/verify.hpp"
 #include "dsl/ir/walk.hpp"
 #include "dsl/lower/lower.hpp"
+#include "tests/support/programs/run_on_device.hpp"
 
 // Programs written with the DSL, lowered for both targets, verified, printed and run on the host with every check on.
 // Expected values come from plain loops in the tests.
@@ -24,7 +25,7 @@ namespace tessera::test {
 class Lowered {
 public:
     Lowered(const Program& program, const Target& target)
-        : program_(std::make_shared<const ir::Program>(lower::lower(program.ir(), target))) {
+        : target_(target), program_(std::make_shared<const ir::Program>(lower::lower(program.ir(), target))) {
         ir::verify(program.ir());
         ir::verify(*program_);
         text_ = emit::cuda_text(*program_, target);
@@ -32,10 +33,18 @@ public:
     const ir::Program& program() const { return *program_; }
     const std::string& text() const { return text_; }
 
-    /// Tensors by vector, in order, then the scalars.
+    /// Tensors by vector, in order, then the scalars. Where there is a GPU of the target, it must give the same bytes.
     template <class... T>
     void run(std::vector<std::uint64_t> scalars, std::vector<T>&... tensors) const {
+        const Device device = Device::best();
+        const bool on_device = !device.is_host() && device.target().sm == target_.sm;
+        std::vector<std::vector<std::uint8_t>> there;
+        if (on_device) {
+            there = {bytes_of(tensors)...};
+            run_on_device(device, program_, there, scalars);
+        }
         run_at({static_cast<void*>(tensors.data())...}, std::move(scalars));
+        if (on_device) CHECK(there == std::vector<std::vector<std::uint8_t>>{bytes_of(tensors)...});
     }
     void run_at(std::vector<void*> bases, std::vector<std::uint64_t> scalars) const {
         host::Settings settings;
@@ -51,6 +60,13 @@ public:
     }
 
 private:
+    template <class T>
+    static std::vector<std::uint8_t> bytes_of(const std::vector<T>& v) {
+        const auto* first = reinterpret_cast<const std::uint8_t*>(v.data());
+        return {first, first + v.size() * sizeof(T)};
+    }
+
+    Target target_;
     std::shared_ptr<const ir::Program> program_;
     std::string text_;
 };

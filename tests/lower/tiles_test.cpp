@@ -119,3 +119,27 @@ TEST_CASE("coordinates, numbers and scalar masks", "[lower]") {
         }
     });
 }
+
+TEST_CASE("loads with unlike distributions keep theirs and meet by a conversion", "[lower]") {
+    const Program p = record("kernel", [](Kernel& k) {
+        const Dim n = k.dim("n", multiple_of(16));
+        const auto x = k.input<u8>("x", {n, n});
+        const auto y = k.output<u8>("y", {n, n});
+        k.threads(64);
+        const auto [m, l] = k.grid(ceil_div(n, 16), ceil_div(n, 16));
+        const auto v = load(x.block({16, 16}, {m, l}), {.per_thread = {4, 4}});
+        const auto w = load(x.block({16, 16}, {l, m}), {.per_thread = {1, 16}});
+        store(y.block({16, 16}, {m, l}), v * Value<u8, 0>(3) + w.permute<1, 0>());
+    });
+    on_targets(p, [](const Lowered& kernel) {
+        int rows = 0;
+        for (const ir::RegisterArray& a : kernel.program().arrays) rows += a.note == "[t16 | 16]";
+        CHECK(rows > 0);
+        auto x = numbers<std::uint8_t>(48 * 48, 0, 50);
+        std::vector<std::uint8_t> y(x.size());
+        kernel.run({48}, x, y);
+        for (std::size_t r = 0; r < 48; ++r)
+            for (std::size_t c = 0; c < 48; ++c)
+                REQUIRE(y[r * 48 + c] == static_cast<std::uint8_t>(x[r * 48 + c] * 3 + x[c * 48 + r]));
+    });
+}
