@@ -74,7 +74,7 @@ Case expand_with_sf_case(const std::string& name, const MoeSet& set, std::int64_
             [=, topk = set.topk] {
                 return moe::expand_to_fused_program(
                     4, hidden / 4, topk, 16,
-                    packed ? moe::ExpandedScales::column_major : moe::ExpandedScales::row_major, words);
+                    packed ? moe::ExpandedScales::column_major : moe::ExpandedScales::row_major_vectors, words);
             },
             map.tokens * hidden};
 }

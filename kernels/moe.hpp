@@ -63,8 +63,8 @@ Tensor reduce_fused(const Stream& stream, const TensorView& x, const TensorView&
 void reduce_fused(const Stream& stream, const TensorView& x, const TensorView& token_topk_to_pos, const TensorView& out,
                   const ReduceOptions& options = {});
 
-/// How scales travel with the rows.
-enum class ExpandedScales : std::uint8_t { none, row_major, column_major };
+/// How scales travel with the rows; as vectors where rows of both x_sf and out_sf begin at multiples of 16 bytes.
+enum class ExpandedScales : std::uint8_t { none, row_major, row_major_vectors, column_major };
 
 /// The kernels themselves. Rows are moved as `row_words` words of `word_bytes` (1, 2 or 4) that begin at multiples of
 /// `align` bytes (word_bytes … 16). scale_words: columns of x_sf.

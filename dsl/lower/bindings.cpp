@@ -4,7 +4,7 @@
 #include "dsl/lower/plan.hpp"
 
 // Values mean what they meant on their line, yet only pure trees may float: a value with one user in the same loop is
-// computed inside it; one with several, or whose user stands in another loop, at its own line.
+// computed inside it; one with several, whose user stands in another loop, or that is broadcast, at its own line.
 
 namespace tessera::lower {
 
@@ -22,12 +22,16 @@ bool is_event(const ir::Node& n) { return n.as<ir::Load>() || n.as<ir::Reduce>()
 class Uses {
 public:
     explicit Uses(const ir::Program& p)
-        : uses_(static_cast<std::size_t>(p.arena->size())), line_scope_(uses_.size(), no_line) {
+        : uses_(static_cast<std::size_t>(p.arena->size())),
+          line_scope_(uses_.size(), no_line),
+          spread_(uses_.size(), false) {
         note_lines(p.body, 0);
         walk(p.body, 0);
     }
     const Use& of(Ref n) const { return uses_[static_cast<std::size_t>(n->id)]; }
     int line_scope(Ref n) const { return line_scope_[static_cast<std::size_t>(n->id)]; }
+    /// Whether one element of it serves several of its users' tiles.
+    bool spread(Ref n) const { return spread_[static_cast<std::size_t>(n->id)]; }
 
 private:
     static constexpr int no_line = -1;
@@ -51,6 +55,7 @@ private:
     }
     void use(Ref n, int scope) {
         Use& u = uses_[static_cast<std::size_t>(n->id)];
+        if (const auto* b = n->as<ir::Broadcast>()) note_spread(b->value);
         if (u.count == 2) return;  // as good as any more
         ++u.count;
         u.scope = scope;
@@ -60,8 +65,15 @@ private:
         ir::for_each_operand(*n, [&](Ref operand) { use(operand, scope); });
     }
 
+    void note_spread(Ref n) {
+        while (n->as<ir::Reshape>() || n->as<ir::Permute>())
+            ir::for_each_operand(*n, [&](Ref operand) { n = operand; });
+        spread_[static_cast<std::size_t>(n->id)] = true;
+    }
+
     std::vector<Use> uses_;
     std::vector<int> line_scope_;
+    std::vector<bool> spread_;
 };
 
 }  // namespace
@@ -100,8 +112,9 @@ void choose_bindings(const ir::Program& program, Plan& plan) {
         if (!b) return;
         const Use& use = uses.of(b->value);
         if (use.count == 0) return;
-        const bool bound = is_event(*b->value) || use.count > 1 || use.scope != uses.line_scope(b->value) ||
-                           depths.of(b->value) > deepest_expression;
+        const bool broadcast = uses.spread(b->value) && !b->value->scalar() && !b->value->as<ir::Broadcast>();
+        const bool bound = is_event(*b->value) || broadcast || use.count > 1 ||
+                           use.scope != uses.line_scope(b->value) || depths.of(b->value) > deepest_expression;
         if (bound) depths.bind(b->value);
         plan.bound[static_cast<std::size_t>(b->value->id)] = bound;
     });

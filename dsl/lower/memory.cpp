@@ -74,6 +74,41 @@ RegisterTile TileCode::index_tile(Ref index, const Iteration& it, std::size_t ti
     return tile->layout == need ? *tile : converted(*tile, index->shape, need);
 }
 
+/// A bounds check compares what varies inside a thread, in 32 bits, with what is left of the axis from the thread's
+/// first element on. Indices are compared as they are, without a sign, so that negative ones are outside too.
+Ref TileCode::limit_of(const ir::View& view, std::size_t axis, const Address& address, const std::string& name) {
+    if (view.space != ir::Space::global) return nullptr;
+    const Ref extent = scalar(in_.tensors[static_cast<std::size_t>(view.memory)].axes[axis].extent);
+    if (const auto indices = address.indices.find(axis); indices != address.indices.end()) {
+        if (indices->second.type != Element::i32) return e_.make(u64, {}, ir::Bitcast{extent});
+        const Ref reach = e_.binary(ir::BinaryOp::min, extent, e_.i64(std::int64_t{1} << 31));
+        return name_value(name + "_end", e_.make(u32, {}, ir::Cast{reach}));
+    }
+    const ir::ViewAxis& a = view.axes[axis];
+    if (a.extent == 1 ||
+        facts_.inside(a.offset, a.extent, in_.tensors[static_cast<std::size_t>(view.memory)].axes[axis].extent))
+        return nullptr;
+    const Ref left = e_.binary(ir::BinaryOp::sub, extent, address.base[axis]);
+    const Ref bounded = e_.binary(ir::BinaryOp::max, e_.binary(ir::BinaryOp::min, left, e_.i64(0x7FFFFFFF)), e_.i64(0));
+    return name_value(name == "at" ? "left" : name + "s_left", e_.narrow(bounded));
+}
+
+/// Whether an element lies inside along an axis; null if it always does. `local`: its coordinate's part that varies
+/// inside the thread, or its index.
+Ref TileCode::in_bounds(const ir::View& view, std::size_t axis, const Address& address, Ref local, Ref coordinate) {
+    const Ref offset = view.axes[axis].offset;
+    const Ref extent = in_.tensors[static_cast<std::size_t>(view.memory)].axes[axis].extent;
+    const auto limit = address.limits.find(axis);
+    if (!offset->scalar()) return e_.less(e_.make(limit->second->type, {}, ir::Bitcast{local}), limit->second);
+    Ref inside = nullptr;
+    if (limit != address.limits.end())
+        inside = e_.less(local, limit->second);
+    else if (!facts_.inside(offset, view.axes[axis].extent, extent))
+        inside = e_.less(coordinate, scalar(extent));
+    if (!facts_.non_negative(offset)) inside = e_.both(inside, e_.binary(ir::BinaryOp::ge, coordinate, e_.i64(0)));
+    return inside;
+}
+
 /// Names the coordinates of this thread's first element, and its offset, ahead of the loops.
 TileCode::Address TileCode::address(const ir::View& view, const Iteration& it, const std::string& name) {
     static const char* const axis_names[][3] = {{"at", "", ""}, {"row", "col", ""}, {"plane", "row", "col"}};
@@ -82,6 +117,9 @@ TileCode::Address TileCode::address(const ir::View& view, const Iteration& it, c
     Address result;
     std::size_t tile_axis = 0;
     bool additive = true;
+    const auto axis_name = [&](std::size_t i) {
+        return rank <= 3 ? std::string(axis_names[rank - 1][i]) : "i" + std::to_string(i);
+    };
     for (std::size_t i = 0; i < rank; ++i) {
         if (global) additive = additive && in_.tensors[static_cast<std::size_t>(view.memory)].axes[i].inner == 1;
         if (!view.axes[i].offset->scalar()) {
@@ -94,10 +132,11 @@ TileCode::Address TileCode::address(const ir::View& view, const Iteration& it, c
         if (!view.axes[i].picked) c = e_.add(c, it.thread_part(it.root[tile_axis++]));
         if (global) c = e_.widen(c);
         std::int64_t constant = 0;
-        if (!constant_value(c, constant) && !c->as<ir::Local>())
-            c = name_value(rank <= 3 ? axis_names[rank - 1][i] : "i" + std::to_string(i), c);
+        if (!constant_value(c, constant) && !c->as<ir::Local>()) c = name_value(axis_name(i), c);
         result.base.push_back(c);
     }
+    for (std::size_t i = 0; i < rank; ++i)
+        if (const Ref limit = limit_of(view, i, result, axis_name(i))) result.limits.emplace(i, limit);
     if (!additive) return result;
     Ref at = global ? e_.i64(0) : e_.i32(0);
     for (std::size_t i = 0; i < rank; ++i) at = e_.add(at, e_.mul(result.base[i], stride_of(view, i)));
@@ -141,10 +180,10 @@ ir::Access TileCode::access(const ir::View& view, Iteration& it, const Address& 
         const bool picked = view.axes[i].picked;
         const auto indices = address.indices.find(i);
         const bool gathered = indices != address.indices.end();
-        Ref local = e_.i32(0);
+        Ref local = e_.i32(0), index = nullptr;
         if (!picked) {
-            local = gathered ? e_.widen(read_lane(it, indices->second, {it.root[tile_axis]}))
-                             : it.slot_part(it.root[tile_axis]);
+            if (gathered) index = read_lane(it, indices->second, {it.root[tile_axis]});
+            local = gathered ? e_.widen(index) : it.slot_part(it.root[tile_axis]);
             if (static_cast<int>(tile_axis) == axis) access.axis = static_cast<int>(i);
             ++tile_axis;
         }
@@ -161,12 +200,9 @@ ir::Access TileCode::access(const ir::View& view, Iteration& it, const Address& 
                 offset = e_.add(offset, e_.mul(e_.mod(coordinate, a.inner), a.inner_stride));
             }
         }
-        if (global &&
-            (gathered || !facts_.inside(view.axes[i].offset, view.axes[i].extent, in_.tensors[memory].axes[i].extent)))
-            access.predicate =
-                e_.both(access.predicate, e_.less(coordinate, scalar(in_.tensors[memory].axes[i].extent)));
-        if (global && (gathered || !facts_.non_negative(view.axes[i].offset)))
-            access.predicate = e_.both(access.predicate, e_.binary(ir::BinaryOp::ge, coordinate, e_.i64(0)));
+        if (global)
+            if (const Ref inside = in_bounds(view, i, address, gathered ? index : local, coordinate))
+                access.predicate = e_.both(access.predicate, inside);
     }
     if (!global) {
         const ir::Swizzle& s = out_.shared[memory].swizzle;

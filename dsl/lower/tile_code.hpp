@@ -82,10 +82,13 @@ private:
         std::vector<Ref> base;                        // per memory axis: block and thread part of the coordinate
         Ref at = nullptr;                             // offset of that
         std::map<std::size_t, RegisterTile> indices;  // by memory axis, where a tile of indices gives the coordinates
+        std::map<std::size_t, Ref> limits;  // by memory axis: what the thread's own part of the coordinate stays below
     };
     Address address(const ir::View& view, const Iteration& it, const std::string& name);
     RegisterTile index_tile(Ref index, const Iteration& it, std::size_t tile_axis);
     ir::Access access(const ir::View& view, Iteration& it, const Address& address, int axis, int lanes, bool once);
+    Ref limit_of(const ir::View& view, std::size_t axis, const Address& address, const std::string& name);
+    Ref in_bounds(const ir::View& view, std::size_t axis, const Address& address, Ref local, Ref coordinate);
     Ref stride_of(const ir::View& view, std::size_t axis);
     Ref only_once(const Iteration& it);
     Element memory_type(const ir::View& view) const;

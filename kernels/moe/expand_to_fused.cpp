@@ -71,11 +71,15 @@ Program recorded(std::int64_t row, std::int64_t topk, int align, ExpandedScales 
         for (const auto& pos : to.slots) store_rows(out, pos, n * cols, v);
         if (scales == ExpandedScales::none) return;
 
-        const Dim sf_row = k.dim("x_sf_row"), sf_column = k.dim("x_sf_column");
-        const auto x_sf = k.input<u32>("x_sf", {tokens, scale_words}, {.align = 4, .strides = {sf_row, sf_column}});
+        const bool vectors = scales == ExpandedScales::row_major_vectors;
+        const int sf_align = vectors ? 16 : 4;
+        const Dim sf_row = k.dim("x_sf_row", multiple_of(sf_align / 4));
+        const AxisStride sf_column = vectors ? AxisStride(1) : AxisStride(k.dim("x_sf_column"));
+        const auto x_sf =
+            k.input<u32>("x_sf", {tokens, scale_words}, {.align = sf_align, .strides = {sf_row, sf_column}});
         const auto out_sf =
             columns ? k.output<u32>("out_sf", {covered, scale_words}, {.strides = {1, k.dim("out_sf_column")}})
-                    : k.output<u32>("out_sf", {positions, scale_words}, {.align = 4});
+                    : k.output<u32>("out_sf", {positions, scale_words}, {.align = sf_align});
         const std::int64_t words = scale_columns(scale_words, ceil_div(row, cols));
         const auto sf = load(x_sf.block({rows, words}, {m, n}));
         const Destinations sf_to(slots, expert, rows, m, topk, positions);
@@ -192,8 +196,11 @@ ScaleArguments scale_arguments(const Stream& stream, const TensorView& x_sf, con
     ScaleArguments sf{columns ? ExpandedScales::column_major : ExpandedScales::row_major, x_sf,
                       columns ? whole_columns(out_sf) : out_sf};
     sf.from.element = sf.to.element = u32;
-    for (int i = 0; i < 2; ++i)
-        if (sf.from.extents[i] <= 1) sf.from.strides[i] = 1;
+    if (sf.from.extents[0] <= 1) sf.from.strides[0] = align_up(sf.from.extents[1], 4);
+    if (sf.from.extents[1] <= 1) sf.from.strides[1] = 1;
+    const bool dense_rows = sf.from.strides[1] == 1 && sf.from.extents[1] % 4 == 0;
+    if (!columns && dense_rows && common_alignment({sf.from, sf.to}) == 16)
+        sf.layout = ExpandedScales::row_major_vectors;
     return sf;
 }
 

@@ -57,6 +57,8 @@ private:
     Global<ue8m0, 2> bytes_{detail::ViewSpec{}};
 };
 
+constexpr std::int64_t strips_together = 8;
+
 struct Form {
     std::int64_t hidden;
     ChannelCastOptions options;
@@ -73,16 +75,25 @@ struct Strip {
     Global<f32, 2> sf{detail::ViewSpec{}};
     Index m{0}, n{0};
 
-    Strip(Kernel& k, const Form& f) : tokens(k.dim("tokens")), rows(f.gather ? k.dim("rows") : tokens) {
+    Strip(Kernel& k, const Form& f, int least_blocks)
+        : tokens(k.dim("tokens")), rows(f.gather ? k.dim("rows") : tokens) {
         constexpr int vector = 128 / bits_of(In);
         const Dim pitch = k.dim("x_pitch", multiple_of(f.aligned ? vector : 1));
         x = k.input<In>("x", {tokens, f.hidden}, {.align = f.aligned ? 16 : least_align(In), .strides = {pitch, 1}});
         if (f.gather) pos_to_token = k.input<i32>("pos_to_token", {rows}, {.align = 4});
         y = k.output<e4m3>("y", {rows, f.hidden}, {.align = f.aligned ? 16 : 1});
         sf = k.output<f32>("sf", {ceil_div(rows, f.options.num_per_tokens), f.hidden}, {.align = f.aligned ? 16 : 4});
-        k.threads(strip_threads, 1);
-        const auto grid = k.grid(ceil_div(rows, strip_rows), ceil_div(f.hidden, strip_columns));
-        m = grid.x, n = grid.y;
+        k.threads(strip_threads, least_blocks);
+        if (!f.gather) {
+            const auto grid = k.grid(ceil_div(rows, strip_rows), ceil_div(f.hidden, strip_columns));
+            m = grid.x, n = grid.y;
+            return;
+        }
+        // A row may be gathered several times: all rows of a few strips come before the next few, so that what is
+        // read again is still in L2.
+        const auto grid =
+            k.grid(ceil_div(f.hidden, strip_columns * strips_together), ceil_div(rows, strip_rows), strips_together);
+        m = grid.y, n = grid.x * strips_together + grid.z;
     }
     Value<i32, 1> gathered() const { return load(pos_to_token.block({strip_rows}, {m}), -1); }
 
@@ -99,7 +110,7 @@ struct Strip {
 template <Element In>
 Program plain_program(const Form& f) {
     return record("per_channel_cast", [=](Kernel& k) {
-        const Strip<In> s(k, f);
+        const Strip<In> s(k, f, In == bf16 && f.gather ? 20 : 1);
         const Offset rows = f.gather ? Offset(s.gathered()) : Offset(s.m * strip_rows);
         // 16 bytes a thread also where accesses may be longer: wider pieces would not fit the registers.
         const std::int64_t side_by_side = f.aligned ? 128 / bits_of(In) : 1;
@@ -126,7 +137,7 @@ RowsAndBlocks rows_and_blocks(const Strip<e4m3>& s, const Form& f, std::int64_t 
 
 Program pair_program(const QuantizedLayout& from, const Form& f) {
     return record("per_channel_cast_pair", [=](Kernel& k) {
-        const Strip<e4m3> s(k, f);
+        const Strip<e4m3> s(k, f, 1);
         const StripScales x_sf(k, from, s.tokens, f.hidden);
         const auto [rows, blocks] = rows_and_blocks(s, f, from.block_rows);
         // 8 codes a thread: its 128 values fit registers as FP32 and are made once.

@@ -27,6 +27,15 @@ struct Scales {
     Value<u32, R> exponent;  // biased; of rounded scales only
 };
 
+/// c / largest and largest / c for c ≥ 2⁻²⁷ and 1 ≤ largest ≤ 448, with IEEE's bits and without its branches. The
+/// scaled c lies where bounded division may be used, an infinite one at a number whose quotients become ∞ and 0 again.
+template <int R>
+Scales<R> unrounded_scales(const Value<f32, R>& c, float largest) {
+    const auto d = min(c * 0x1p-64f, 0x1p95f);
+    const auto sf = divide_bounded(d, largest) * 0x1p64f;
+    return {sf, divide_bounded(largest, d) * 0x1p-64f, bitcast<u32>(sf)};
+}
+
 /// sf and inv of blocks with these absolute maxima. round: sf is the least power of two ≥ amax / largest, found on the
 /// bits.
 template <int R>
@@ -34,6 +43,7 @@ Scales<R> scales_of(const Value<f32, R>& amax, FormatLimits limits, bool round) 
     const auto c = max(amax, limits.amax_min);
     // For 448 and 6 the product rounds up to the same power of two as the quotient, over all mantissas of c; for 65024
     // one mantissa differs.
+    if (!round && limits.largest <= 448.0f && limits.amax_min >= 0x1p-27f) return unrounded_scales(c, limits.largest);
     const bool multiply = round && limits.largest != 65024.0f;
     const auto s = multiply ? c * (1.0f / limits.largest) : c / limits.largest;
     if (!round) return {s, limits.largest / c, bitcast<u32>(s)};

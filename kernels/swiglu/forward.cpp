@@ -99,7 +99,8 @@ public:
 
 private:
     void add_count(std::int64_t i, const Value<boolean, 2>& cut) const {
-        const auto sum = reduce_sum(cast<i32>(cut), axis<1>).squeeze(axis<1>);
+        // Counted in FP32, exact up to 2²⁴: its addition is twice as fast as that of whole numbers.
+        const auto sum = reduce_sum(cast<f32>(cut), axis<1>).squeeze(axis<1>);
         atomic_add(count_.window({1}, {i}), cast<i64>(sum));
     }
 

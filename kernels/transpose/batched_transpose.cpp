@@ -50,7 +50,7 @@ Program recorded(bool aligned) {
         const Dim x_batch = k.dim("x_batch", fact), x_pitch = k.dim("x_pitch", fact);
         const auto x = k.input<T>("x", {batches, rows, cols}, {.align = align, .strides = {x_batch, x_pitch, 1}});
         const auto y = k.output<T>("y", {batches, cols, rows}, {.align = align});
-        k.threads(tile.threads);
+        k.threads(tile.threads, 1);
         const auto [b, m, n] = k.grid(batches, ceil_div(rows, tile.rows), ceil_div(cols, tile.cols));
 
         const auto turned =

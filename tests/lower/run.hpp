@@ -33,11 +33,12 @@ public:
     const ir::Program& program() const { return *program_; }
     const std::string& text() const { return text_; }
 
-    /// Tensors by vector, in order, then the scalars. Where there is a GPU of the target, it must give the same bytes.
+    /// Tensors by vector, in order, then the scalars. Where there is a GPU of the target, it must give the same bytes;
+    /// but ptxas would take minutes over the longest texts.
     template <class... T>
     void run(std::vector<std::uint64_t> scalars, std::vector<T>&... tensors) const {
         const Device device = Device::best();
-        const bool on_device = !device.is_host() && device.target().sm == target_.sm;
+        const bool on_device = !device.is_host() && device.target().sm == target_.sm && text_.size() < 50000;
         std::vector<std::vector<std::uint8_t>> there;
         if (on_device) {
             there = {bytes_of(tensors)...};

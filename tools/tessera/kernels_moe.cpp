@@ -70,7 +70,7 @@ Program scaled_expand_program(const Arguments& args, const Target&) {
         (args.number("hidden", default_hidden) + options.num_per_channels - 1) / options.num_per_channels;
     const bool packed = args.text("sf", "") == "packed";
     return expand_program(
-        args, options.column_major_sf ? moe::ExpandedScales::column_major : moe::ExpandedScales::row_major,
+        args, options.column_major_sf ? moe::ExpandedScales::column_major : moe::ExpandedScales::row_major_vectors,
         packed ? (groups + 3) / 4 : groups, input_element(args, {Element::e4m3, Element::bf16, Element::f32}));
 }
 
