@@ -1,5 +1,6 @@
 #include "dsl/base/layout.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace tessera {
@@ -82,13 +83,14 @@ std::optional<Layout> reshape(const Layout& layout, const Shape& extents) {
     return canonical(std::move(result));
 }
 
-Layout natural_layout(const Shape& extents, int contiguous, const Shape& inner, int threads) {
+Layout natural_layout(const Shape& extents, int contiguous, const Shape& inner, int threads, int most) {
     Layout layout;
     layout.axes.resize(static_cast<std::size_t>(extents.rank()));
     std::int64_t stride = 1;
     const auto distribute = [&](int axis) {
         const std::int64_t rest = extents[axis] / inner[axis];
-        const std::int64_t lanes = std::gcd(rest, threads / stride);
+        const std::int64_t room = axis == contiguous && most > 0 ? std::min(most, threads) : threads / stride;
+        const std::int64_t lanes = std::gcd(rest, room);
         layout.axes[static_cast<std::size_t>(axis)] = {{rest / lanes, 0}, {lanes, stride}, {inner[axis], 0}};
         stride *= lanes;
     };

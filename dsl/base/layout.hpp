@@ -42,8 +42,8 @@ Layout permute(const Layout& layout, const std::vector<int>& order);
 std::optional<Layout> reshape(const Layout& layout, const Shape& extents);
 /// Neighbouring threads along `contiguous`, then along the other axes from the last; each thread holds `inner[i]`
 /// consecutive elements along axis i and what the threads do not cover. inner[i] divides the extent; threads is a power
-/// of 2.
-Layout natural_layout(const Shape& extents, int contiguous, const Shape& inner, int threads);
+/// of 2. At most `lanes` threads lie along `contiguous`, a power of 2; 0: as many as fit.
+Layout natural_layout(const Shape& extents, int contiguous, const Shape& inner, int threads, int lanes = 0);
 
 /// "[4 | t128 · 8]": slot digits bare, thread digits with t.
 std::string text_of(const Layout& layout);

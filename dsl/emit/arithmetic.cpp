@@ -55,6 +55,16 @@ Operator operator_of(BinaryOp op) {
     throw InternalError(fmt::format("{} of {} has no meaning", what, name_of(type)));
 }
 
+/// Functions of f32 alone.
+const char* library_function(UnaryOp op) {
+    switch (op) {
+        case UnaryOp::exp: return "expf";
+        case UnaryOp::sqrt: return "sqrtf";
+        case UnaryOp::log1p: return "log1pf";
+        default: return nullptr;
+    }
+}
+
 /// Of two operands of one type, one may take its relaxed spelling: the other says the type. Literals go first.
 void relax(Text& a, Text& b) {
     const bool first = a.can_relax() && (!b.can_relax() || (a.literal && !b.literal));
@@ -72,9 +82,9 @@ Text Expressions::in_range(Element type, const Text& value) {
 }
 
 Text Expressions::unary(UnaryOp op, Element type, const Text& value) {
-    if (op == UnaryOp::exp) {
-        if (type != f32) refuse("exp", type);
-        return call("expf", value);
+    if (const char* function = library_function(op)) {
+        if (type != f32) refuse(function, type);
+        return call(function, value);
     }
     if (type == boolean) {
         if (op != UnaryOp::bit_not) refuse("a sign", type);
@@ -94,7 +104,9 @@ Text Expressions::unary(UnaryOp op, Element type, const Text& value) {
             if (!is_float(type)) refuse("the square root", type);
             return call(type == f64 ? "rsqrt" : "rsqrtf", value);
         case UnaryOp::abs:
-        case UnaryOp::exp: break;
+        case UnaryOp::exp:
+        case UnaryOp::sqrt:
+        case UnaryOp::log1p: break;
     }
     if (is_float(type)) return call(type == f64 ? "fabs" : "fabsf", value);
     if (is_unsigned_integer(type)) return value;

@@ -76,7 +76,18 @@ Text Expressions::computed(const ir::Node& node, int lane) {
         const Text moved = call("__shfl_xor_sync", Text{"0xffffffffu"}, value, Text{std::to_string(op->mask)});
         return node.type == boolean ? infix(moved, "!=", {"0"}, Precedence::equality) : moved;
     }
+    if (const auto* op = node.as<ir::WarpReduce>()) return warp_reduce(*op);
     return leaf(node);
+}
+
+Text Expressions::warp_reduce(const ir::WarpReduce& op) {
+    const bool truth = op.value->type == boolean, largest = op.op == ir::ReduceOp::max;
+    const char* const name = truth                              ? (largest ? "__any_sync" : "__all_sync")
+                             : op.op == ir::ReduceOp::sum ? "__reduce_add_sync"
+                             : largest                    ? "__reduce_max_sync"
+                                                          : "__reduce_min_sync";
+    const Text all = call(name, Text{"0xffffffffu"}, scalar(op.value));
+    return truth ? infix(all, "!=", {"0"}, Precedence::equality) : all;
 }
 
 Text Expressions::word(ir::Ref ref) {

@@ -53,6 +53,7 @@ private:
     Text leaf(const ir::Node& node);
     Text computed(const ir::Node& node, int lane);
     Text from_word(const ir::Node& node, int lane);
+    Text warp_reduce(const ir::WarpReduce& op);
 
     // arithmetic.cpp: operands and results are scalars of `type`
     Text unary(ir::UnaryOp op, Element type, const Text& value);

@@ -20,7 +20,7 @@ constexpr const char* reserved =
     "return short signed sizeof static static_assert static_cast struct switch template this "
     "thread_local throw true try typedef typeid typename union unsigned using virtual void volatile "
     "wchar_t while xor xor_eq final override threadIdx blockIdx blockDim gridDim warpSize abs llabs fabs "
-    "fabsf min max fmin fmax fminf fmaxf fmod fmodf rsqrt rsqrtf expf NULL main std "
+    "fabsf min max fmin fmax fminf fmaxf fmod fmodf rsqrt rsqrtf expf sqrtf log1pf NULL main std "
     "dim3 size_t ptrdiff_t printf malloc free memcpy memset assert clock cudaError_t ";
 
 bool is_identifier(const std::string& name) {

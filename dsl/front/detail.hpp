@@ -61,7 +61,7 @@ struct ViewSpec {
 };
 /// Slots that one thread holds side by side along each axis of a tile; rank 0: the lowering's own rule.
 using PerThread = Shape;
-Ref load(const ViewSpec& view, Ref fill, const PerThread& per_thread, const Place& place);
+Ref load(const ViewSpec& view, Ref fill, const PerThread& per_thread, const Place& place, int lanes = 0);
 void store(const ViewSpec& view, Ref value, const Place& place);
 void atomic_add(const ViewSpec& view, Ref value, const Place& place);
 

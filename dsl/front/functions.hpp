@@ -25,6 +25,18 @@ Value<f32, R> exp(const Value<f32, R>& v, std::source_location at = std::source_
     return Value<f32, R>(detail::unary(ir::UnaryOp::exp, v.node(at), at));
 }
 
+/// √v for f32, correctly rounded; NaN below 0.
+template <int R>
+Value<f32, R> sqrt(const Value<f32, R>& v, std::source_location at = std::source_location::current()) {
+    return Value<f32, R>(detail::unary(ir::UnaryOp::sqrt, v.node(at), at));
+}
+
+/// log(1 + v) for f32: the device's own log1pf, at most 1 ulp off; correctly rounded on the host.
+template <int R>
+Value<f32, R> log1p(const Value<f32, R>& v, std::source_location at = std::source_location::current()) {
+    return Value<f32, R>(detail::unary(ir::UnaryOp::log1p, v.node(at), at));
+}
+
 /// a · b + c, rounded once.
 template <int R>
 Value<f32, R> fma(const Value<f32, R>& a, std::type_identity_t<detail::Rhs<f32, R>> b,

@@ -3,6 +3,7 @@
 #include "dsl/front/functions.hpp"
 #include "dsl/front/memory.hpp"
 #include "dsl/front/program.hpp"
+#include "dsl/front/selection.hpp"
 
 namespace tessera {
 

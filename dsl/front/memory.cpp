@@ -67,7 +67,7 @@ ir::View view_of(Recorder& r, const ViewSpec& spec, const Place& place, Shape& t
 
 }  // namespace
 
-Ref load(const ViewSpec& spec, Ref fill, const PerThread& per_thread, const Place& place) {
+Ref load(const ViewSpec& spec, Ref fill, const PerThread& per_thread, const Place& place, int lanes) {
     Recorder& r = Recorder::active(place);
     Shape tile;
     ir::View view = view_of(r, spec, place, tile);
@@ -86,7 +86,13 @@ Ref load(const ViewSpec& spec, Ref fill, const PerThread& per_thread, const Plac
         if (per_thread[i] < 1 || tile[i] % per_thread[i] != 0)
             throw UsageError(
                 place, fmt::format("per_thread {} does not divide the tile {}", text_of(per_thread), text_of(tile)));
-    return r.bind(type, tile, place, ir::Load{std::move(view), fill, per_thread});
+    if (lanes < 0 || (lanes & (lanes - 1)) != 0)
+        throw UsageError(place, fmt::format("a load over {} lanes: the threads of a row are a power of two", lanes));
+    if (lanes > 0 && per_thread.rank() == 0)
+        throw UsageError(place, fmt::format("a load over {} lanes without per_thread; say how many elements of each axis "
+                                            "a thread holds side by side",
+                                            lanes));
+    return r.bind(type, tile, place, ir::Load{std::move(view), fill, per_thread, lanes});
 }
 
 void store(const ViewSpec& spec, Ref value, const Place& place) {

@@ -145,21 +145,23 @@ private:
 };
 
 /// How a loaded tile lies over the threads: each holds `per_thread` elements side by side along each axis, and threads
-/// neighbour along the contiguous axis first. Left out, the lowering's own rule decides.
+/// neighbour along the contiguous axis first. Left out, the lowering's own rule decides. lanes: at most so many threads
+/// lie along the contiguous axis, a power of two; 32 gives every row to one warp. 0: as many as fit.
 struct LoadOptions {
     Shape per_thread = {};
+    int lanes = 0;
 };
 
 /// Reads a piece into registers, now. What lies outside the tensor reads as `fill`.
 template <Element T, int R>
 Value<T, R> load(const Piece<T, R>& piece, const LoadOptions& options = {},
                  std::source_location at = std::source_location::current()) {
-    return Value<T, R>(detail::load(piece.spec(), nullptr, options.per_thread, at));
+    return Value<T, R>(detail::load(piece.spec(), nullptr, options.per_thread, at, options.lanes));
 }
 template <Element T, int R>
 Value<T, R> load(const Piece<T, R>& piece, std::type_identity_t<Value<T, 0>> fill, const LoadOptions& options = {},
                  std::source_location at = std::source_location::current()) {
-    return Value<T, R>(detail::load(piece.spec(), fill.node(at), options.per_thread, at));
+    return Value<T, R>(detail::load(piece.spec(), fill.node(at), options.per_thread, at, options.lanes));
 }
 
 /// Writes a tile; what lies outside the tensor is not written.

@@ -228,6 +228,12 @@ Lanes Expressions::of(const ir::Node& n, const ir::Shuffle& op) {
     return lanes;
 }
 
+Lanes Expressions::of(const ir::Node& n, const ir::WarpReduce& op) {
+    const LaneFunction fn = warp_reduce_function(op.op, n.type);
+    if (fn == nullptr) refuse(n, "its operation does not fit its operand");
+    return {{numbering_.operate(fn, {numbering_.per_thread(scalar(op.value))}, false)}, 1};
+}
+
 template <class Recorded>
 Lanes Expressions::of(const ir::Node& n, const Recorded&) {
     refuse(n, "it belongs to a program that has not been lowered");

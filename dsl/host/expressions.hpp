@@ -67,6 +67,7 @@ private:
     Lanes of(const ir::Node& n, const ir::Lane& op);
     Lanes of(const ir::Node& n, const ir::Pack& op);
     Lanes of(const ir::Node& n, const ir::Shuffle& op);
+    Lanes of(const ir::Node& n, const ir::WarpReduce& op);
     template <class Recorded>
     Lanes of(const ir::Node& n, const Recorded& op);
 

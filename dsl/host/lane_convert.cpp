@@ -3,6 +3,7 @@
 #include "dsl/host/exp.hpp"
 #include "dsl/host/lane_ops.hpp"
 #include "dsl/host/lane_values.hpp"
+#include "dsl/host/log1p.hpp"
 
 namespace tessera::host {
 
@@ -20,6 +21,10 @@ auto unary_result(typename Values<E>::Code a) {
         return Values<E>::encode(static_cast<Number>(Wider{1} / std::sqrt(static_cast<Wider>(Values<E>::decode(a)))));
     } else if constexpr (O == UnaryOp::exp) {
         return Values<E>::encode(rounded_exp(Values<E>::decode(a)));
+    } else if constexpr (O == UnaryOp::sqrt) {
+        return Values<E>::encode(std::sqrt(Values<E>::decode(a)));
+    } else if constexpr (O == UnaryOp::log1p) {
+        return Values<E>::encode(rounded_log1p(Values<E>::decode(a)));
     } else if constexpr (is_float(E)) {
         return O == UnaryOp::neg ? a ^ sign_bit<E> : a & ~sign_bit<E>;
     } else {
@@ -39,7 +44,7 @@ void unary_loop(void* out, const void* const* in, std::size_t n) {
 
 constexpr bool has_meaning(UnaryOp op, Element e) {
     if (e == Element::boolean) return op == UnaryOp::bit_not;
-    if (op == UnaryOp::exp) return e == Element::f32;
+    if (op >= UnaryOp::exp) return e == Element::f32;
     if (e == Element::ue8m0) return false;
     if (packed_elements_of(e) > 1) return op == UnaryOp::neg || op == UnaryOp::abs;
     return is_float(e) ? op != UnaryOp::bit_not : op != UnaryOp::rsqrt;
@@ -101,6 +106,8 @@ LaneFunction unary_function(UnaryOp op, Element type) {
         case UnaryOp::bit_not: return for_operation<UnaryOp::bit_not>(type);
         case UnaryOp::rsqrt: return for_operation<UnaryOp::rsqrt>(type);
         case UnaryOp::exp: return for_operation<UnaryOp::exp>(type);
+        case UnaryOp::sqrt: return for_operation<UnaryOp::sqrt>(type);
+        case UnaryOp::log1p: return for_operation<UnaryOp::log1p>(type);
     }
     return nullptr;
 }

@@ -91,7 +91,10 @@ struct Load {  // what lies outside the memory reads as `fill` (rank 0)
     View view;
     Ref fill;
     Shape per_thread;  // slots that a thread holds side by side along each axis; rank 0: by rule
-    static void fields(auto& s, auto&& f) { f("view", s.view), f("fill", s.fill), f("per_thread", s.per_thread); }
+    int lanes = 0;     // threads along the contiguous axis, at most; 0: as many as fit
+    static void fields(auto& s, auto&& f) {
+        f("view", s.view), f("fill", s.fill), f("per_thread", s.per_thread), f("lanes", s.lanes);
+    }
 };
 struct Reduce {  // the axis stays, with extent 1
     ReduceOp op;
@@ -119,6 +122,19 @@ struct Convert {  // same tile in another layout (layouts stand beside the progr
 struct VariableRead {  // the variable's value at this point of the program
     int variable;
     static void fields(auto& s, auto&& f) { f("variable", s.variable); }
+};
+
+/// Those of ranks first … count − 1 among the elements along the axis, ascending; the lowest rank is 0. Whole numbers of
+/// 32 or 64 bits that differ from each other. The axis gets the least power of two that holds them as its extent; past
+/// the last one lies the largest number of the type.
+struct Least {
+    static constexpr int most = 32;  // ranks
+    Ref value;
+    int axis;
+    int first, count;
+    static void fields(auto& s, auto&& f) {
+        f("value", s.value), f("axis", s.axis), f("first", s.first), f("count", s.count);
+    }
 };
 
 // ---- lowered -------------------------------------------------------------------------------------------------------
@@ -153,9 +169,15 @@ struct Shuffle {  // the value that the lane with index ^ mask holds; all thread
     static void fields(auto& s, auto&& f) { f("value", s.value), f("mask", s.mask); }
 };
 
+struct WarpReduce {  // over all lanes of the warp: sum, max and min of i32 and u32; any (max) and all (min) of booleans
+    ReduceOp op;
+    Ref value;
+    static void fields(auto& s, auto&& f) { f("op", s.op), f("value", s.value); }
+};
+
 using Op = std::variant<Constant, Parameter, LoopIndex, Unary, Binary, Fma, Select, Cast, Bitcast, BlockIndex,
                         Coordinate, Load, Reduce, Broadcast, Reshape, Permute, Convert, VariableRead, ThreadIndex,
-                        LinearBlock, Local, Register, Lane, Pack, Shuffle>;
+                        LinearBlock, Local, Register, Lane, Pack, Shuffle, Least, WarpReduce>;
 
 struct Node {
     int id;  // dense within its arena, in order of creation

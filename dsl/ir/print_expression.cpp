@@ -104,6 +104,7 @@ void Names::bind(Ref node) {
     if (const auto* load = node->as<Load>()) stem = memory(load->view.space, load->view.memory);
     if (const auto* read = node->as<VariableRead>()) stem = variable(read->variable);
     if (const auto* reduce = node->as<Reduce>()) stem = reduce_name(reduce->op);
+    if (node->as<Least>()) stem = "least";
     const int use = ++uses_[stem];
     const std::string number = stem == "v" ? std::to_string(use) : use == 1 ? "" : "." + std::to_string(use);
     bound_.emplace(node, "%" + stem + number);
@@ -194,6 +195,8 @@ struct ExpressionPrinter::Writer {
         if (op.op == UnaryOp::abs) return call("abs", {op.value});
         if (op.op == UnaryOp::rsqrt) return call("rsqrt", {op.value});
         if (op.op == UnaryOp::exp) return call("exp", {op.value});
+        if (op.op == UnaryOp::sqrt) return call("sqrt", {op.value});
+        if (op.op == UnaryOp::log1p) return call("log1p", {op.value});
         if (least > prefix) out += "(";
         out += op.op == UnaryOp::neg ? "-" : "~";
         expression(op.value, primary);
@@ -228,10 +231,15 @@ struct ExpressionPrinter::Writer {
         if (least > any) out += "(";
         out += "load ", view(op.view), out += " fill ", expression(op.fill);
         if (op.per_thread.rank() != 0) out += " per thread " + extents_text(op.per_thread);
+        if (op.lanes != 0) out += " over lanes ", number(op.lanes);
         if (least > any) out += ")";
     }
     void write(const Node&, const Reduce& op, int) {
         call("reduce_" + std::string(reduce_name(op.op)), {op.value}, ", axis " + std::to_string(op.axis));
+    }
+    void write(const Node&, const Least& op, int) {
+        const std::string ranks = ", ranks " + std::to_string(op.first) + " to " + std::to_string(op.count);
+        call("least", {op.value}, ranks + ", axis " + std::to_string(op.axis));
     }
     void write(const Node& n, const Broadcast& op, int) { call("broadcast", {op.value}, ", " + extents_text(n.shape)); }
     void write(const Node& n, const Reshape& op, int) { call("reshape", {op.value}, ", " + extents_text(n.shape)); }
@@ -254,6 +262,9 @@ struct ExpressionPrinter::Writer {
     }
     void write(const Node&, const Pack& op, int) { call("pack", op.elements); }
     void write(const Node&, const Shuffle& op, int) { call("shuffle", {op.value}, ", xor " + std::to_string(op.mask)); }
+    void write(const Node&, const WarpReduce& op, int) {
+        call("warp_" + std::string(reduce_name(op.op)), {op.value});
+    }
 
     void view(const View& v) {
         out += names.memory(v.space, v.memory) + ".block[";

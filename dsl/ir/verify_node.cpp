@@ -1,3 +1,4 @@
+#include <bit>
 #include <type_traits>
 
 #include "dsl/ir/diagnosis.hpp"
@@ -48,7 +49,7 @@ struct NodeRules {
         const Element t = n.type;
         const bool fits = op.op == UnaryOp::bit_not ? is_integer(t) || t == boolean
                           : op.op == UnaryOp::rsqrt ? t == f32 || t == f64
-                          : op.op == UnaryOp::exp   ? t == f32
+                          : op.op >= UnaryOp::exp   ? t == f32
                                                     : has_arithmetic(t) || (is_float(t) && t != ue8m0);
         require(fits, "operand-type", "the operation is not defined for this type");
     }
@@ -102,6 +103,18 @@ struct NodeRules {
         require(n.shape == reduced, "result-shape", "the reduced axis has extent 1 and the others stay");
         require(has_arithmetic(n.type) || (n.type == boolean && op.op != ReduceOp::sum), "operand-type",
                 "the reduction is not defined for this type");
+    }
+    void operator()(const Least& op) const {
+        same_type(op.value);
+        const Shape& from = op.value->shape;
+        require(op.axis >= 0 && op.axis < from.rank(), "axis", "the tile has no such axis");
+        require(op.first >= 0 && op.first < op.count && op.count <= from[op.axis] && op.count <= Least::most,
+                "rank-range", "ranks are below the axis' extent and at most 32");
+        Shape kept = from;
+        kept[op.axis] = static_cast<std::int64_t>(std::bit_ceil(static_cast<unsigned>(op.count - op.first)));
+        require(n.shape == kept, "result-shape", "the axis has room for the ranks kept and the others stay");
+        require(is_integer(n.type) && bits_of(n.type) >= 32, "operand-type",
+                "the operation is not defined for this type");
     }
     void operator()(const Broadcast& op) const {
         same_type(op.value);
@@ -168,6 +181,12 @@ struct NodeRules {
         same_type(op.value), same_shape(op.value);
         require(op.mask >= 1 && op.mask <= 31, "index-range", "a shuffle's mask is from 1 to 31");
     }
+    void operator()(const WarpReduce& op) const {
+        is_scalar();
+        same_type(op.value), same_shape(op.value);
+        require(n.type == i32 || n.type == u32 || (n.type == boolean && op.op != ReduceOp::sum), "operand-type",
+                "the reduction is not defined for this type");
+    }
 
 private:
     static bool fits(BinaryOp op, Element t) {
@@ -191,11 +210,13 @@ template <class Kind>
 constexpr bool only_recorded =
     std::is_same_v<Kind, BlockIndex> || std::is_same_v<Kind, Coordinate> || std::is_same_v<Kind, Load> ||
     std::is_same_v<Kind, Reduce> || std::is_same_v<Kind, Broadcast> || std::is_same_v<Kind, Reshape> ||
-    std::is_same_v<Kind, Permute> || std::is_same_v<Kind, Convert> || std::is_same_v<Kind, VariableRead>;
+    std::is_same_v<Kind, Permute> || std::is_same_v<Kind, Convert> || std::is_same_v<Kind, VariableRead> ||
+    std::is_same_v<Kind, Least>;
 template <class Kind>
 constexpr bool only_lowered = std::is_same_v<Kind, ThreadIndex> || std::is_same_v<Kind, LinearBlock> ||
                               std::is_same_v<Kind, Local> || std::is_same_v<Kind, Register> ||
-                              std::is_same_v<Kind, Lane> || std::is_same_v<Kind, Pack> || std::is_same_v<Kind, Shuffle>;
+                              std::is_same_v<Kind, Lane> || std::is_same_v<Kind, Pack> || std::is_same_v<Kind, Shuffle> ||
+                              std::is_same_v<Kind, WarpReduce>;
 
 bool fits_stage(const Node& n, Stage stage) {
     return std::visit(
@@ -240,6 +261,7 @@ void NodeRules::operator()(const Load& op) const {
     require(op.fill->type == type && op.fill->scalar(), "fill", "the fill is a rank-0 value of the memory's type");
     if (op.view.space == Space::global)
         require(at.program.tensors[op.view.memory].role != Role::output, "role", "an output tensor is loaded from");
+    require(op.lanes >= 0 && (op.lanes & (op.lanes - 1)) == 0, "per-thread", "lanes are a power of two");
     if (op.per_thread.empty()) return;
     require(op.per_thread.rank() == n.shape.rank(), "per-thread", "there is a number for each axis");
     for (int i = 0; i < n.shape.rank(); ++i)

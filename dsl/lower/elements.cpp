@@ -54,7 +54,8 @@ Ref TileCode::scalar_expression(Ref node) {
     if (const auto* r = node->as<ir::Reshape>()) return r->value->scalar() ? scalar(r->value) : only_element(r->value);
     if (const auto* b = node->as<ir::Binary>(); b && is_integer(node->type))
         return e_.binary(b->op, scalar(b->a), scalar(b->b));
-    require_internal(!node->as<ir::Load>() && !node->as<ir::Reduce>() && !node->as<ir::VariableRead>(),
+    require_internal(!node->as<ir::Load>() && !node->as<ir::Reduce>() && !node->as<ir::Least>() &&
+                         !node->as<ir::VariableRead>(),
                      "a bound number has no value yet");
     return e_.make(node->type, {}, ir::map_operands(*node, [&](Ref operand) { return scalar(operand); }));
 }

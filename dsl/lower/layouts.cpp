@@ -6,6 +6,7 @@
 #include "dsl/ir/walk.hpp"
 #include "dsl/lower/expressions.hpp"
 #include "dsl/lower/plan.hpp"
+#include "dsl/lower/warp.hpp"
 
 // Tiles that reach each other without crossing lanes form a group and share one layout, seen through splits, merges and
 // permutations. A group takes its layout from the first of: a load with a distribution given by the writer; a
@@ -15,6 +16,15 @@
 namespace tessera::lower {
 
 namespace {
+
+/// Whether the lanes of an axis come together in the node, so that it has a layout of its own.
+bool folds(Ref n) { return n->as<ir::Reduce>() || n->as<ir::Least>(); }
+/// What such a node folds, and the layout that this gives it.
+Ref folded(Ref n) { return n->as<ir::Reduce>() ? n->as<ir::Reduce>()->value : n->as<ir::Least>()->value; }
+Layout folded_layout(const Layout& value, Ref n) {
+    const auto* least = n->as<ir::Least>();
+    return least ? least_layout(value, *least) : project(value, n->as<ir::Reduce>()->axis);
+}
 
 struct Group {
     std::vector<Ref> members;
@@ -82,7 +92,7 @@ private:
 
     void form_groups() {
         for (Ref n : order_) {
-            if (n->as<ir::Load>() || n->as<ir::Reduce>() || n->as<ir::Broadcast>()) continue;
+            if (n->as<ir::Load>() || folds(n) || n->as<ir::Broadcast>()) continue;
             if (const auto* v = n->as<ir::VariableRead>()) {
                 if (!n->scalar()) unite(variable_slot(v->variable), static_cast<std::size_t>(n->id));
                 continue;
@@ -118,9 +128,9 @@ private:
             if (load->per_thread.rank() > 0 && !g.given) g.given = n;
             if (!g.load || n->shape.count() > g.load->shape.count()) g.load = n;
         }
-        if (const auto* r = n->as<ir::Reduce>()) {
+        if (folds(n)) {
             if (!g.reduced) g.reduced = n;
-            group_of(r->value).leaves = true;
+            group_of(folded(n)).leaves = true;
         }
         if (const auto* b = n->as<ir::Broadcast>(); b && !b->value->scalar()) group_of(b->value).spread = n;
     }
@@ -155,9 +165,9 @@ private:
         if (anchor) {
             for (Ref n : g.members)  // each as it was given; where two meet, one is converted
                 if (const auto* load = n->as<ir::Load>(); load && load->per_thread.rank() > 0) set(n, given_layout(n));
-        } else if (g.reduced && settled(g.reduced->as<ir::Reduce>()->value)) {
+        } else if (g.reduced && settled(folded(g.reduced))) {
             anchor = g.reduced;
-            set(anchor, project(plan_.layout(anchor->as<ir::Reduce>()->value), anchor->as<ir::Reduce>()->axis));
+            set(anchor, folded_layout(plan_.layout(folded(anchor)), anchor));
         } else if (g.indexed && settled(g.indexed)) {
             anchor = g.index;
             set(anchor, Layout{{plan_.layout(g.indexed).axes[static_cast<std::size_t>(g.indexed_axis)]}});
@@ -205,7 +215,8 @@ private:
         const auto& load = *n->as<ir::Load>();
         int axis = -1;
         longest_vector(program_, load.view, target_, axis);
-        return natural_layout(n->shape, axis < 0 ? n->shape.rank() - 1 : axis, load.per_thread, program_.threads);
+        return natural_layout(n->shape, axis < 0 ? n->shape.rank() - 1 : axis, load.per_thread, program_.threads,
+                              load.lanes);
     }
     Layout loaded_layout(const Group& g) const {
         int axis = -1;
@@ -243,7 +254,7 @@ private:
         while (changed) {
             changed = false;
             for (Ref n : g.members) {
-                if (n->as<ir::Load>() || n->as<ir::Reduce>() || n->as<ir::Broadcast>()) continue;
+                if (n->as<ir::Load>() || folds(n) || n->as<ir::Broadcast>()) continue;
                 if (const auto* v = n->as<ir::VariableRead>()) {
                     changed |= share(plan_.variables[static_cast<std::size_t>(v->variable)],
                                      plan_.layouts[static_cast<std::size_t>(n->id)]);
@@ -310,7 +321,7 @@ private:
     }
 
     void meet(Ref n, Ref operand) {
-        if (operand->scalar() || n->scalar() || n->as<ir::Load>() || n->as<ir::Reduce>()) return;
+        if (operand->scalar() || n->scalar() || n->as<ir::Load>() || folds(n)) return;
         std::optional<Layout> need = required(n, operand);
         if (need && canonical(*need) == plan_.layout(operand)) return;
         if (!need) {

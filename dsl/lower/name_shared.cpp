@@ -107,7 +107,7 @@ private:
     /// Worth a name: data, masks, and index arithmetic that divides or is long.
     bool worth(Ref n) {
         if (n->as<ir::Binary>() || n->as<ir::Unary>() || n->as<ir::Select>() || n->as<ir::Shuffle>() ||
-            n->as<ir::Cast>() || n->as<ir::Fma>()) {
+            n->as<ir::Cast>() || n->as<ir::Fma>() || n->as<ir::WarpReduce>()) {
             if (n->type != i32 && n->type != i64) return true;
             const auto* b = n->as<ir::Binary>();
             return (b && (b->op == ir::BinaryOp::div || b->op == ir::BinaryOp::mod)) || length(n) > long_expression;

@@ -3,6 +3,7 @@
 #include "dsl/base/convert.hpp"
 #include "dsl/base/error.hpp"
 #include "dsl/lower/tile_code.hpp"
+#include "dsl/lower/warp.hpp"
 
 // A reduction folds, in this fixed order: the elements a thread holds, the lanes of its warp by butterflies, the warps
 // through shared memory. What its layout does not spread costs nothing.
@@ -10,8 +11,6 @@
 namespace tessera::lower {
 
 namespace {
-
-constexpr std::int64_t warp = 32;
 
 ir::BinaryOp binary_of(ir::ReduceOp op, Element type) {
     if (type == boolean) return op == ir::ReduceOp::max ? ir::BinaryOp::bit_or : ir::BinaryOp::bit_and;
@@ -28,15 +27,6 @@ const char* name_of(ir::ReduceOp op) {
         case ir::ReduceOp::max: return "maxima";
         default: return "minima";
     }
-}
-
-/// The part of a thread digit inside a warp, and the part across warps.
-Mode lanes_of(const Mode& m) {
-    return m.stride >= warp ? Mode{1, m.stride} : Mode{std::min(m.extent, warp / m.stride), m.stride};
-}
-Mode warps_of(const Mode& m) {
-    if (m.stride >= warp) return m;
-    return m.stride * m.extent <= warp ? Mode{1, warp} : Mode{m.stride * m.extent / warp, warp};
 }
 
 }  // namespace
@@ -135,16 +125,30 @@ void TileCode::fold_registers(Ref node, const RegisterTile& result) {
     });
 }
 
+/// The reduction over all lanes of a warp by the instructions that do so; null if the type has none.
+Ref TileCode::over_warp(ir::ReduceOp op, Ref value) {
+    const auto all = [&](Ref v) { return e_.make(v->type, {}, ir::WarpReduce{op, v}); };
+    if (value->type == i32 || value->type == u32 || value->type == boolean) return all(value);
+    if (value->type != u64 || op == ir::ReduceOp::sum) return nullptr;
+    // The high halves decide; among the lanes that have the winning one, the low halves.
+    const Ref wide = snapshot("wide", value);
+    const Ref high = e_.make(u32, {}, ir::Cast{e_.binary(ir::BinaryOp::shr, wide, e_.number(u64, 32))});
+    const Ref first = snapshot("high", all(high));
+    const Ref rival = e_.make(u32, {}, ir::Select{e_.binary(ir::BinaryOp::eq, high, first), e_.make(u32, {}, ir::Cast{wide}),
+                                                  identity(op, u32)});
+    const Ref second = snapshot("low", all(rival));
+    return e_.binary(ir::BinaryOp::bit_or,
+                     e_.binary(ir::BinaryOp::shl, e_.make(u64, {}, ir::Cast{first}), e_.number(u64, 32)),
+                     e_.make(u64, {}, ir::Cast{second}));
+}
+
 void TileCode::fold_lanes(const ir::Reduce& r, const RegisterTile& result, const Layout& layout) {
-    std::vector<int> masks;
-    for (const Mode& m : layout.axes[static_cast<std::size_t>(r.axis)]) {
-        if (!m.thread()) continue;
-        const Mode lanes = lanes_of(m);
-        for (std::int64_t k = 1; k < lanes.extent; k *= 2) masks.push_back(static_cast<int>(lanes.stride * k));
-    }
-    std::sort(masks.rbegin(), masks.rend());
+    const std::vector<int> masks = lane_masks(layout, r.axis);
     if (masks.empty()) return;
+    const bool whole = r.op == ir::ReduceOp::sum ? masks.size() == 5 : owns_warp(layout, r.axis);
     each_word(out_.arrays[static_cast<std::size_t>(result.array)].words, [&](Ref i) {
+        const Ref held = e_.make(result.type, {}, ir::Register{result.array, i});
+        if (const Ref all = whole ? over_warp(r.op, held) : nullptr) return emit(ir::Set{result.array, i, all});
         for (int mask : masks) {
             const Ref mine = e_.make(result.type, {}, ir::Register{result.array, i});
             emit(ir::Set{result.array, i, fold(r.op, mine, e_.make(result.type, {}, ir::Shuffle{mine, mask}))});

@@ -261,6 +261,7 @@ void TileCode::lower_bind(Ref node) {
         return;
     }
     if (node->as<ir::Reduce>()) return reduce(node);
+    if (node->as<ir::Least>()) return least(node);
     if (const auto* v = node->as<ir::VariableRead>()) {
         const RegisterTile& state = variables_[static_cast<std::size_t>(v->variable)];
         if (node->scalar()) {
@@ -289,7 +290,7 @@ Ref TileCode::uniform(Ref number) {
     ir::NodeSet met;
     bool exchanged = false;
     ir::for_each_node(number, met,
-                      [&](Ref n) { exchanged = exchanged || n->as<ir::Reduce>() || n->as<ir::VariableRead>(); });
+                      [&](Ref n) { exchanged = exchanged || n->as<ir::Reduce>() || n->as<ir::Least>() || n->as<ir::VariableRead>(); });
     if (!exchanged) return scalar(number);
     const ir::View view = whole(scratch("count", number->type, {1}));
     const RegisterTile word = declare(Layout{{{}}}, number->type, -1, 1, "count");

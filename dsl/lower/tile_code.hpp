@@ -11,6 +11,7 @@
 // Pass: tiles become what each thread does with the elements it holds. One object lowers one program; its parts:
 //   statements.cpp  the walk over the tile program          elements.cpp  one element, or one packed word, of a tree
 //   memory.cpp      addresses, masks, vectors               reduce.cpp    registers, lanes, warps
+//   least.cpp       selection
 
 namespace tessera::lower {
 
@@ -103,7 +104,14 @@ private:
     void fold_lanes(const ir::Reduce& r, const RegisterTile& result, const Layout& layout);
     void fold_warps(const ir::Reduce& r, const RegisterTile& result, const Layout& layout, const Shape& extents);
     Ref fold(ir::ReduceOp op, Ref a, Ref b);
+    Ref over_warp(ir::ReduceOp op, Ref value);
     Ref identity(ir::ReduceOp op, Element type);
+
+    // least.cpp
+    void least(Ref node);
+    Ref snapshot(const std::string& wanted, Ref value);
+    std::vector<Ref> sorted(std::vector<Ref> elements, int wanted);
+    Ref least_of_lanes(Ref head, const Layout& layout, int axis);
 
     const ir::Program& in_;
     const Target& target_;
