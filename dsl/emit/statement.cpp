@@ -46,6 +46,14 @@ void Statements::print(const ir::For& loop) {
         const Text text = expressions_.scalar(node);
         return text.literal ? text.relax() : text;
     };
+    if (loop.when) {
+        const auto* truth = loop.end->as<ir::Cast>();
+        const bool plain = truth != nullptr && truth->value->type == boolean;
+        writer_.open("if (" + (plain ? expressions_.scalar(truth->value).text
+                                     : within(expressions_.scalar(loop.end), Precedence::equality) + " != 0") + ")");
+        print(loop.body);
+        return writer_.close("when");
+    }
     const std::string step = is_one(loop.step) ? "++" + name : name + " += " + bound(loop.step).text;
     writer_.line(loop.unrolled ? "#pragma unroll" : "#pragma unroll 1");
     writer_.open(fmt::format("for ({} {} = {}; {} < {}; {})", loop.unrolled ? "int" : "long long", name,

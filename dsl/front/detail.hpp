@@ -40,6 +40,8 @@ Ref select(Ref condition, Ref a, Ref b, const Place& place);
 Ref cast(Element to, Ref value, const Place& place);
 Ref bitcast(Element to, Ref value, const Place& place);
 Ref reduce(ir::ReduceOp op, Ref value, int axis, const Place& place);
+/// The reduction over all axes, of rank 0.
+Ref reduce_all(ir::ReduceOp op, Ref value, const Place& place);
 Ref split(Ref value, int axis, std::int64_t inner, const Place& place);
 Ref merge(Ref value, int axis, const Place& place);
 Ref squeeze(Ref value, int axis, const Place& place);
@@ -84,6 +86,8 @@ void grid(const Ref* extents, int rank, Ref* indices, const Place& place);
 
 /// Opens a serial loop and returns its counter; close_scope ends it.
 Ref open_serial(Ref begin, Ref end, Ref step, const Place& place);
+/// Opens what runs only where the condition, a boolean of rank 0, holds; close_scope ends it.
+void open_when(Ref condition, const Place& place);
 void close_scope() noexcept;
 /// Closes the scope also where the writer's function throws.
 struct ScopeCloser {

@@ -124,6 +124,17 @@ Value<T, R> reduce_min(const Value<T, R>& v, Axis<N>, std::source_location at = 
     return Value<T, R>(detail::reduce(ir::ReduceOp::min, v.node(at), N, at));
 }
 
+/// Whether the mask holds anywhere in the block's tile, as one truth for all its threads; see Kernel::when.
+template <int R>
+Value<boolean, 0> any(const Value<boolean, R>& mask, std::source_location at = std::source_location::current()) {
+    return Value<boolean, 0>(detail::reduce_all(ir::ReduceOp::max, mask.node(at), at));
+}
+/// Whether it holds everywhere.
+template <int R>
+Value<boolean, 0> all(const Value<boolean, R>& mask, std::source_location at = std::source_location::current()) {
+    return Value<boolean, 0>(detail::reduce_all(ir::ReduceOp::min, mask.node(at), at));
+}
+
 /// Position along axis N of each element of a tile of these extents, counted from the tile's first.
 template <int N, int R>
 Value<i64, R> coordinates(const std::int64_t (&extents)[R], Axis<N>,

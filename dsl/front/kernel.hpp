@@ -143,6 +143,43 @@ public:
         body(Index(i));
     }
 
+    /// body(i) for i = 0 … count − 1, written out: in every copy i is a number.
+    template <class Body>
+    void unrolled(std::int64_t count, Body&& body, std::source_location at = std::source_location::current()) {
+        const Place place = here(at);
+        for (std::int64_t i = 0; i < count; ++i) body(Index(detail::constant(i64, i, place)));
+    }
+
+    /// What may follow when(): the other case.
+    class Otherwise {
+    public:
+        explicit Otherwise(const Value<boolean, 0>& condition) : condition_(condition) {}
+        template <class Body>
+        void otherwise(Body&& body, std::source_location at = std::source_location::current()) const {
+            const Place place(at);
+            detail::open_when(detail::unary(ir::UnaryOp::bit_not, condition_.node(place), place), place);
+            const detail::ScopeCloser closer;
+            body();
+        }
+
+    private:
+        Value<boolean, 0> condition_;
+    };
+
+    /// body() only in blocks where the condition holds; it is the same for all threads of a block: any(…), all(…), a
+    /// comparison of indices or of loaded numbers. What changes inside goes out by k.variable.
+    template <class Body>
+    Otherwise when(const Value<boolean, 0>& condition, Body&& body,
+                   std::source_location at = std::source_location::current()) {
+        const Place place = here(at);
+        detail::open_when(condition.node(place), place);
+        {
+            const detail::ScopeCloser closer;
+            body();
+        }
+        return Otherwise(condition);
+    }
+
 private:
     /// The writer's line, if this kernel is the one being recorded.
     Place here(std::source_location at) const {

@@ -109,7 +109,7 @@ void Recorder::require_open(Ref value, const Place& place) const {
     if (!is_open(scope_of_[id]))
         throw UsageError(
             place,
-            fmt::format("a value made inside a loop ({}:{}) is used after the loop ended; carry it out with k.variable",
+            fmt::format("a value made inside a loop or condition ({}:{}) is used after it ended; carry it out with k.variable",
                         value->place.file, value->place.line));
 }
 
@@ -165,7 +165,18 @@ Ref Recorder::open_serial(Ref begin, Ref end, Ref step, const Place& place) {
     return make(i64, {}, place, ir::LoopIndex{loop});
 }
 
+void Recorder::open_when(Ref condition, const Place& place) {
+    require_open(condition, place);
+    const auto number = [&](std::uint64_t n) { return make(i64, {}, place, ir::Constant{n}); };
+    const Ref begin = number(0), end = make(i64, {}, place, ir::Cast{condition}), step = number(1);
+    const int loop = program_->loops++;
+    append(place, ir::For{loop, fmt::format("i{}", loop), begin, end, step, false, {}, true});
+    open_.push_back({scopes_++, &open_.back().body->back().as<ir::For>()->body});
+}
+
 void Recorder::close_scope() noexcept { open_.pop_back(); }
+
+void open_when(Ref condition, const Place& place) { Recorder::active(place).open_when(condition, place); }
 
 Ref open_serial(Ref begin, Ref end, Ref step, const Place& place) {
     return Recorder::active(place).open_serial(begin, end, step, place);

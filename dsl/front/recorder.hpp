@@ -42,6 +42,7 @@ public:
     const ir::Variable& open_variable(int variable, const Place& place) const;
 
     Ref open_serial(Ref begin, Ref end, Ref step, const Place& place);
+    void open_when(Ref condition, const Place& place);
     void close_scope() noexcept;
     bool in_loop() const { return open_.size() > 1; }
 

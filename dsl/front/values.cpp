@@ -154,6 +154,11 @@ Ref reduce(ir::ReduceOp op, Ref value, int axis, const Place& place) {
     return Recorder::active(place).bind(value->type, shape, place, ir::Reduce{op, value, axis});
 }
 
+Ref reduce_all(ir::ReduceOp op, Ref value, const Place& place) {
+    for (int axis = value->shape.rank() - 1; axis >= 0; --axis) value = reduce(op, value, axis, place);
+    return reshaped(value, {}, place);
+}
+
 Ref split(Ref value, int axis, std::int64_t inner, const Place& place) {
     using_value(value, place);
     const std::int64_t extent = value->shape[axis];

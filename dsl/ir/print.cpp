@@ -33,6 +33,10 @@ struct Line {
     Line(const Names& n, std::size_t limit) : names(n), text(n, limit) {}
 
     std::string operator()(const For& s) {
+        if (s.when) {
+            const auto* truth = s.end ? s.end->as<Cast>() : nullptr;
+            return "when " + (truth ? text(truth->value) : text(s.end) + " != 0") + " {";
+        }
         std::string line =
             (s.unrolled ? "unrolled for " : "for ") + s.name + " in [" + text(s.begin) + ", " + text(s.end) + ")";
         const auto* step = s.step ? s.step->as<Constant>() : nullptr;

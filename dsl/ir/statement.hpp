@@ -35,6 +35,7 @@ struct For {
     Ref begin, end, step;
     bool unrolled;
     Body body;
+    bool when = false;  // a condition: from 0 to 0 or 1 by 1, the counter unused
 };
 
 // ---- recorded ------------------------------------------------------------------------------------------------------

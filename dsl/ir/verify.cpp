@@ -41,6 +41,14 @@ public:
             require(!s.unrolled || bound->as<Constant>(), "loop", bound,
                     "the bounds of an unrolled loop are constants");
         }
+        if (s.when) {
+            const auto *from = s.begin->as<Constant>(), *by = s.step->as<Constant>(), *to = s.end->as<Constant>();
+            const auto* truth = s.end->as<Cast>();
+            const bool counts = from && from->bits == 0 && by && by->bits == 1 && !s.unrolled;
+            require(counts && (!to || to->bits <= 1), "condition", s.end, "a condition runs from 0 to 0 or 1 by 1");
+            require(program_.stage == Stage::lowered || to || (truth && truth->value->type == boolean), "condition", s.end,
+                    "a condition is one truth for all threads of the block: a boolean of rank 0");
+        }
         const auto* step = s.step->as<Constant>();
         const std::uint64_t sign = std::uint64_t{1} << (bits_of(s.step->type) - 1);
         require(!step || (step->bits != 0 && (step->bits & sign) == 0), "loop", s.step, "a step is at least 1");

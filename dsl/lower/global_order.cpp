@@ -56,7 +56,7 @@ private:
                     note(load->view, b->value, in_loop, Kind::load);
             if (const auto* st = s.as<ir::Store>()) note(st->view, st->value, in_loop, Kind::store);
             if (const auto* a = s.as<ir::Accumulate>()) note(a->view, a->value, in_loop, Kind::add);
-            if (const auto* f = s.as<ir::For>()) walk(f->body, true);
+            if (const auto* f = s.as<ir::For>()) walk(f->body, in_loop || !f->when);
         }
     }
 

@@ -307,7 +307,7 @@ void TileCode::lower_loop(const ir::For& loop) {
     const Ref begin = uniform(loop.begin), end = uniform(loop.end), step = uniform(loop.step);
     const int id = out_.loops++;
     loop_of_[static_cast<std::size_t>(loop.loop)] = id;
-    emit(ir::For{id, "step", begin, end, step, false, {}});
+    emit(ir::For{id, loop.when ? "when" : "step", begin, end, step, false, {}, loop.when});
     ir::Body* const outer = body_;
     body_ = &body_->back().as<ir::For>()->body;
     named_.emplace_back();
