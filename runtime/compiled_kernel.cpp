@@ -4,6 +4,7 @@
 
 #include "dsl/base/error.hpp"
 #include "dsl/emit/cuda.hpp"
+#include "runtime/device_state.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/driver/fork_guard.hpp"
 #include "runtime/kernel_state.hpp"
@@ -32,11 +33,17 @@ using runtime::most_arguments;
 void launch_on_gpu(const KernelState& k, const Stream& stream, std::span<const TensorView> tensors,
                    std::uint64_t* values, std::int64_t blocks) {
     runtime::refuse_if_forked();
-    void* arguments[most_arguments];
+    void* arguments[most_arguments + 1];
     std::size_t n = 0;
     for (const TensorView& view : tensors) arguments[n++] = const_cast<void**>(&view.data);
     for (std::size_t i = 0; i < k.plan.scalars().size(); ++i) arguments[n++] = &values[i];
     const runtime::CurrentContext current(stream.context());
+    runtime::DriverPointer record = 0;
+    if (!k.lowered->rules.empty()) {
+        runtime::DeviceState& state = stream.device().state();
+        record = state.reports().record_for(k.lowered, stream.handle(), state.memory_pool());
+        arguments[n] = &record;
+    }
     const runtime::DriverResult result =
         runtime::driver().api.launch(k.kernel, static_cast<unsigned>(blocks), 1, 1, k.threads, 1, 1, k.shared_bytes,
                                      stream.handle(), arguments, nullptr);

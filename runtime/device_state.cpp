@@ -37,6 +37,11 @@ Engine& DeviceState::engine() {
     return *engine_;
 }
 
+Reports& DeviceState::reports() {
+    std::call_once(reports_once_, [this] { reports_ = std::make_unique<Reports>(driver_api(), spelling); });
+    return *reports_;
+}
+
 void DeviceState::free_later(Pending pending) {
     const std::lock_guard lock(pending_mutex_);
     pending_.push_back(std::move(pending));

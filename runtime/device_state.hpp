@@ -8,6 +8,7 @@
 
 #include "dsl/base/target.hpp"
 #include "runtime/device.hpp"
+#include "runtime/reports.hpp"
 
 namespace tessera {
 class Engine;
@@ -27,6 +28,8 @@ struct DeviceState {
     /// Tessera's own pool of stream-ordered memory; keeps what is freed, so that allocating again costs under 1 µs.
     void* memory_pool();
     Engine& engine();
+    /// What kernels on this GPU report. Errors: as driver_api().
+    Reports& reports();
 
     /// Memory whose free was refused, because its stream was captured just then; freed with the next request.
     struct Pending {
@@ -38,10 +41,11 @@ struct DeviceState {
     void free_pending();
 
 private:
-    std::once_flag context_once_, pool_once_, engine_once_;
+    std::once_flag context_once_, pool_once_, engine_once_, reports_once_;
     void* context_ = nullptr;
     void* pool_ = nullptr;
     Engine* engine_ = nullptr;
+    std::unique_ptr<Reports> reports_;
     std::mutex pending_mutex_;
     std::vector<Pending> pending_;
 };

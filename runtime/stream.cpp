@@ -49,9 +49,9 @@ Stream Stream::external(const Device& device, void* handle) {
 
 void Stream::synchronize() const {
     if (device_.is_host()) return;
-    const runtime::DriverApi& api = runtime::driver_api();
+    runtime::driver_api();
     const CurrentContext current(context_);
-    check_driver(api.stream_synchronize(handle_), "cuStreamSynchronize", "wait for a stream of " + device_.spelling());
+    device_.state().reports().synchronize(handle_);
 }
 
 bool Stream::is_capturing() const {

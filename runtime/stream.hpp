@@ -18,7 +18,9 @@ public:
     const Device& device() const { return device_; }
     /// The CUstream; null for a default stream and on the host.
     void* handle() const { return handle_; }
-    /// Waits until all work given so far is done. Errors: UsageError when a kernel failed.
+    /// Waits until all work given so far is done. Errors: UsageError when a kernel failed, and when one reported bad
+    /// data: once, by the next synchronisation of its stream, or of the default stream, which waits for all. A captured
+    /// launch's report comes with the next synchronisation of any stream.
     void synchronize() const;
     /// True between the begin and the end of a graph capture of this stream.
     bool is_capturing() const;

@@ -187,6 +187,7 @@ std::span<const Helper> helper_table() {
         std::vector<Helper> all = whole_byte_helpers();
         for (Helper& helper : e2m1_helpers()) all.push_back(std::move(helper));
         for (Helper& helper : e5m6_helpers()) all.push_back(std::move(helper));
+        all.push_back(report_helper());
         return all;
     }();
     return table;

@@ -20,9 +20,10 @@ struct Helper {
 /// All of them, in the order in which they are printed.
 std::span<const Helper> helper_table();
 
-/// Parts of the table: conversions of the packed formats.
+/// Parts of the table: conversions of the packed formats; reports.
 std::vector<Helper> e2m1_helpers();
 std::vector<Helper> e5m6_helpers();
+Helper report_helper();
 
 /// The device functions that one translation unit uses.
 class HelperSet {

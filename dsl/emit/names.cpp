@@ -44,7 +44,7 @@ std::string identifier(const std::string& wanted) {
 const std::unordered_set<std::string>& never_free() {
     static const std::unordered_set<std::string> names = [] {
         std::istringstream words(reserved);
-        std::unordered_set<std::string> all = {Names::thread, Names::block, Names::shared_memory,
+        std::unordered_set<std::string> all = {Names::thread, Names::block, Names::shared_memory, Names::record,
                                                Names::words,  Names::bytes, Names::codes};
         for (std::string word; words >> word;) all.insert(word);
         for (const Helper& helper : helper_table()) all.insert(helper.name);

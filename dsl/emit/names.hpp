@@ -20,6 +20,7 @@ public:
     static constexpr const char* thread = "thread";
     static constexpr const char* block = "block";
     static constexpr const char* shared_memory = "shared_memory";
+    static constexpr const char* record = "record";
     static constexpr const char* words = "words";
     static constexpr const char* bytes = "bytes";
     static constexpr const char* codes = "codes";

@@ -88,6 +88,8 @@ std::vector<Parameter> parameters(const ir::Program& program, const Names& names
         if (scalar.multiple_of > 1) note += fmt::format(", a multiple of {}", scalar.multiple_of);
         out.push_back({fmt::format("{} {}", storage_type(scalar.type), names.scalars[i]), note});
     }
+    if (!program.rules.empty())
+        out.push_back({fmt::format("unsigned long long* {}", Names::record), "what is reported: place, value"});
     return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include "dsl/base/error.hpp"
 #include "dsl/emit/c_types.hpp"
+#include "dsl/ir/report.hpp"
 
 namespace tessera::emit {
 
@@ -224,6 +225,18 @@ void Statements::print(const ir::AtomicAdd& add) {
     const MemoryHelper helper{AccessKind::add, add.access.predicate != nullptr, bits_of(type) / 8,
                               word_type_of(word_type(type, 1))};
     writer_.line(access_call(add.access, helper, address(add.access), {expressions_.word(add.value)}, {}));
+}
+
+void Statements::print(const ir::ReportElement& report) {
+    require_internal(report.rule >= 0 && static_cast<std::size_t>(report.rule) < program_.rules.size(),
+                     "a report by a rule that does not exist");
+    Text place = expressions_.scalar(report.place).relax();
+    if (report.rule > 0)
+        place = infix({fmt::format("{:#x}ull", static_cast<std::uint64_t>(report.rule) << ir::rule_shift)}, "|", place,
+                      Precedence::bit_or);
+    writer_.line(fmt::format("if ({}) {}({}, {}, {});", expressions_.scalar(report.bad).text,
+                             helpers_.use("report_first"), Names::record, place.text,
+                             expressions_.scalar(report.value).relax().text));
 }
 
 }  // namespace tessera::emit

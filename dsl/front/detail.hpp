@@ -66,6 +66,8 @@ using PerThread = Shape;
 Ref load(const ViewSpec& view, Ref fill, const PerThread& per_thread, const Place& place, int lanes = 0);
 void store(const ViewSpec& view, Ref value, const Place& place);
 void atomic_add(const ViewSpec& view, Ref value, const Place& place);
+/// value: null if there is none to tell.
+void report(Ref bad, const char* rule, const ViewSpec& view, Ref value, const Place& place);
 
 /// One axis of a tensor parameter as the writer gave it.
 struct AxisSpec {

@@ -98,6 +98,25 @@ public:
         return Shared<T, R>(base, shape);
     }
 
+    /// Says what is wrong with data that only the kernel sees. `where` is a piece of a tensor of rank 1 or 2; elements
+    /// of it that lie inside the tensor and that `bad` marks break the rule, a sentence like "a position is a row of
+    /// out". The first of them (the lowest rule in the order of the program, then row-major) is told, with `value`,
+    /// as a UsageError: on a GPU by the next synchronisation, on the host at the end of the launch. The launch runs to
+    /// its end, so bad elements are to be masked all the same. A kernel has at most 255 rules.
+    template <int R, Element T, int P>
+    void report(const Value<boolean, R>& bad, const char* rule, const Piece<T, P>& where,
+                std::source_location at = std::source_location::current()) {
+        static_assert(P == R, "tessera: a report's mask has the rank of the piece that it marks elements of");
+        detail::report(bad.node(here(at)), rule, where.spec(), nullptr, at);
+    }
+    template <int R, Element T, int P, Element V, int S>
+    void report(const Value<boolean, R>& bad, const char* rule, const Piece<T, P>& where, const Value<V, S>& value,
+                std::source_location at = std::source_location::current()) {
+        static_assert(P == R, "tessera: a report's mask has the rank of the piece that it marks elements of");
+        static_assert(S == R || S == 0, "tessera: a report's value has the rank of its mask, or is a number");
+        detail::report(bad.node(here(at)), rule, where.spec(), value.node(at), at);
+    }
+
     struct Grid1 {
         Index x;
     };

@@ -4,6 +4,7 @@
 
 #include "dsl/base/error.hpp"
 #include "dsl/front/recorder.hpp"
+#include "dsl/ir/report.hpp"
 
 // Parameters, shared tiles, variables, and moving pieces of memory.
 
@@ -143,6 +144,52 @@ void atomic_add(const ViewSpec& spec, Ref value, const Place& place) {
         throw UsageError(place, fmt::format("atomic_add of a tile {} to a piece {} of {}: the extents must be equal",
                                             text_of(value->shape), text_of(tile), memory_name(r.program(), spec)));
     r.append(place, ir::Accumulate{std::move(view), value});
+}
+
+namespace {
+
+/// The value's code, in 64 bits.
+Ref code_of(Ref value, const Place& place) {
+    constexpr Element words[] = {u8, u16, u32, u64};
+    const Element type = value->type;
+    if (is_float(type)) {
+        const int bits = bits_of(type);
+        if (bits < 8 || bits == 12)
+            throw UsageError(place, fmt::format("a report's value is {}, which has no byte of its own; cast it: "
+                                                "cast<f32>(v)",
+                                                name_of(type)));
+        value = bitcast(words[bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3], value, place);
+    }
+    if (value->type == u64) return bitcast(i64, value, place);
+    return value->type == i64 ? value : cast(i64, value, place);
+}
+
+}  // namespace
+
+void report(Ref bad, const char* rule, const ViewSpec& spec, Ref value, const Place& place) {
+    Recorder& r = Recorder::active(place);
+    r.require_open(bad, place);
+    if (value) r.require_open(value, place);
+    Shape tile;
+    ir::View view = view_of(r, spec, place, tile);
+    if (!rule || !*rule)
+        throw UsageError(place, "a report without a rule; say what must hold: \"a position is a row of out\"");
+    if (spec.space == ir::Space::shared || spec.rank > 2)
+        throw UsageError(place, fmt::format("a report on {}, which is {}; what is reported lies in a tensor of rank 1 "
+                                            "or 2",
+                                            memory_name(r.program(), spec),
+                                            spec.space == ir::Space::shared ? "a shared tile"
+                                                                            : fmt::format("of rank {}", spec.rank)));
+    if (!(tile == bad->shape) || (value && !value->scalar() && !(tile == value->shape)))
+        throw UsageError(place, fmt::format("a report on a piece {} of {} by a mask {}{}: the extents must be equal",
+                                            text_of(tile), memory_name(r.program(), spec), text_of(bad->shape),
+                                            value ? " and a value " + text_of(value->shape) : ""));
+    if (r.program().rules.size() == ir::most_rules)
+        throw UsageError(place, fmt::format("more than {} reports in a kernel", ir::most_rules));
+    const Element shown = value ? value->type : i64;
+    const Ref code = value ? code_of(value, place) : constant(i64, std::int64_t{0}, place);
+    r.program().rules.push_back({rule, spec.memory, value != nullptr, shown, place});
+    r.append(place, ir::Report{static_cast<int>(r.program().rules.size()) - 1, std::move(view), bad, code});
 }
 
 int tensor(const char* name, Element type, ir::Role role, const AxisSpec* axes, int rank, int align,

@@ -120,6 +120,14 @@ private:
         emit_access(s, op.access, predicated, draft, true);
     }
 
+    void statement(const ir::Statement&, const ir::ReportElement& op) {
+        Draft draft{Kind::report, false, nullptr, static_cast<std::uint32_t>(code_.rules.size()), {}, {}};
+        for (const int in : {values_.scalar(op.bad), values_.scalar(op.place), values_.scalar(op.value)})
+            draft.ins.push_back(numbering_.per_thread(in));
+        code_.rules.push_back(op.rule);
+        numbering_.emit(std::move(draft));
+    }
+
     template <class Recorded>
     void statement(const ir::Statement& s, const Recorded&) {
         throw InternalError(fmt::format("the host executor was given a program that is not lowered ({}:{})",

@@ -28,6 +28,7 @@ enum class Kind : std::uint8_t {
     loop_enter,  // out[0] = begin, past the loop unless begin < end
     loop_next,   // out[0] += step, back to the body while below end
     defined,     // in[0]: whether the word that undefined_reads[info] names has been written
+    report,      // in[0]: where not 0, the record meets (rules[info], in[1], in[2])
     bounded,     // in[0]: where not 0, in[1] / in[2] lies outside of what the division at divisions[info] allows
     finish,
 };
@@ -71,6 +72,7 @@ struct Code {
     std::vector<AccessInfo> accesses;
     std::vector<UndefinedRead> undefined_reads;
     std::vector<Place> divisions;
+    std::vector<int> rules;  // indices into Program::rules
     std::size_t file_bytes = 0;
 
     struct Initial {  // what a worker writes into its file before it starts

@@ -25,10 +25,10 @@ class Blocks {
 public:
     explicit Blocks(std::int64_t count) : end_(count) {}
 
-    void work(const Launch& launch, const Code& code) {
+    void work(const Launch& launch, const Code& code, Record& record) {
         std::int64_t block = -1;
         try {
-            Machine machine(launch, code);
+            Machine machine(launch, code, record);
             while ((block = next_.fetch_add(1)) < end_) machine.run_block(block);
         } catch (...) {
             const std::lock_guard lock(mutex_);
@@ -53,17 +53,19 @@ void run_blocks(const Launch& launch, const Code& code, int wanted) {
     if (wanted <= 0) wanted = static_cast<int>(std::thread::hardware_concurrency());
     const auto workers = std::clamp<std::int64_t>(wanted, 1, launch.blocks);
     Blocks blocks(launch.blocks);
+    Record record;
     {
         std::vector<std::jthread> helpers;
         helpers.reserve(static_cast<std::size_t>(workers));
         try {
-            for (std::int64_t w = 1; w < workers; ++w) helpers.emplace_back([&] { blocks.work(launch, code); });
+            for (std::int64_t w = 1; w < workers; ++w) helpers.emplace_back([&] { blocks.work(launch, code, record); });
         } catch (const std::exception&) {
             // The system gives no more threads: those that there are share the blocks.
         }
-        blocks.work(launch, code);
+        blocks.work(launch, code, record);
     }
     blocks.rethrow();
+    if (record.first().found()) throw UsageError(ir::sentence_of(launch.program, record.first()));
 }
 
 [[noreturn]] void out_of_memory(const ir::Program& program) {

@@ -30,7 +30,8 @@ public:
 
     /// Runs every block of the grid. A grid with an extent of 0 runs nothing.
     /// Errors: UsageError for an access out of bounds, misaligned or unordered, with the writer's line, the tensor's
-    /// name, coordinates, block and thread, and when memory is out; InternalError for a program that is not a
+    /// name, coordinates, block and thread, for what the program reports, after the last block, and when memory is out;
+    /// InternalError for a program that is not a
     /// well-formed lowered one.
     void run(const Arguments& arguments, const Settings& settings = {}) const;
 

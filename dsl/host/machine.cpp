@@ -8,9 +8,10 @@
 
 namespace tessera::host {
 
-Machine::Machine(const Launch& launch, const Code& code)
+Machine::Machine(const Launch& launch, const Code& code, Record& record)
     : launch_(launch),
       code_(code),
+      record_(record),
       file_(code.file_bytes / sizeof(Line) + 1),
       shared_(static_cast<std::size_t>(launch.program.shared_bytes) / sizeof(Line) + 1) {
     const auto threads = static_cast<std::uint32_t>(launch.program.threads);
@@ -68,6 +69,7 @@ void Machine::run(Cursor& cursor) {
                 if (*static_cast<const std::uint32_t*>(at(operands[0], cursor)) == 0)
                     checker_->undefined_word(code_.undefined_reads[i.info]);
                 break;
+            case Kind::report: report(i, cursor); break;
             case Kind::bounded: check_division(i, cursor); break;
             case Kind::finish: cursor.stop = Stop::finished; return;
         }
@@ -82,6 +84,16 @@ bool Machine::enter_loop(const Operand* operands) {
 bool Machine::next_turn(const Operand* operands) {
     counter(operands[0]) += counter(operands[2]);
     return counter(operands[0]) < counter(operands[3]);
+}
+
+void Machine::report(const Instruction& i, const Cursor& cursor) {
+    const Operand* operands = code_.operands.data() + i.operands;
+    const auto* bad = static_cast<const std::uint32_t*>(at(operands[0], cursor));
+    const auto* place = static_cast<const std::uint64_t*>(at(operands[1], cursor));
+    const auto* value = static_cast<const std::uint64_t*>(at(operands[2], cursor));
+    const std::uint64_t rule = static_cast<std::uint64_t>(code_.rules[i.info]) << ir::rule_shift;
+    for (std::uint32_t t = 0; t < cursor.threads; ++t)
+        if (bad[t] != 0) record_.meet({rule | place[t], value[t]});
 }
 
 void Machine::check_division(const Instruction& i, const Cursor& cursor) {

@@ -8,6 +8,7 @@
 #include "dsl/host/check.hpp"
 #include "dsl/host/code.hpp"
 #include "dsl/host/launch.hpp"
+#include "dsl/host/record.hpp"
 
 namespace tessera::host {
 
@@ -16,7 +17,7 @@ namespace tessera::host {
 /// when all that the barrier waits for have come; today there is one role, the whole block.
 class Machine {
 public:
-    Machine(const Launch& launch, const Code& code);
+    Machine(const Launch& launch, const Code& code, Record& record);
 
     /// Errors: what the checks find.
     void run_block(std::int64_t block);
@@ -35,6 +36,7 @@ private:
 
     void run(Cursor& cursor);
     void meet_at_barrier();
+    void report(const Instruction& instruction, const Cursor& cursor);
     void check_division(const Instruction& instruction, const Cursor& cursor);
     void access(const Instruction& instruction, const Cursor& cursor);
     bool enter_loop(const Operand* operands);
@@ -46,6 +48,7 @@ private:
 
     const Launch& launch_;
     const Code& code_;
+    Record& record_;
     std::vector<Line> file_;    // registers
     std::vector<Line> shared_;  // the block's shared memory
     std::vector<Cursor> roles_;

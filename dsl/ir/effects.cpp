@@ -71,6 +71,8 @@ struct WriteCollector {
     void operator()(const LoadVector& load) const { e.arrays.push_back(load.array); }
     void operator()(const Let& let) const { e.locals.push_back(let.local); }
     void operator()(const Bind&) const {}
+    void operator()(const Report&) const {}  // the record is no memory of the program's
+    void operator()(const ReportElement&) const {}
     void operator()(const Comment&) const {}
     void operator()(const Barrier&) const {}
 };

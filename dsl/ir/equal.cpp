@@ -25,8 +25,8 @@ public:
         return a.name == b.name && a.stage == b.stage && a.threads == b.threads && a.least_blocks == b.least_blocks &&
                a.loops == b.loops && a.shared_bytes == b.shared_bytes && a.locals == b.locals &&
                same(a.tensors, b.tensors) && same(a.scalars, b.scalars) && same(a.grid, b.grid) &&
-               same(a.shared, b.shared) && same(a.variables, b.variables) && same(a.arrays, b.arrays) &&
-               same(a.body, b.body);
+               same(a.shared, b.shared) && same(a.variables, b.variables) && same(a.rules, b.rules) &&
+               same(a.arrays, b.arrays) && same(a.body, b.body);
     }
 
 private:
@@ -63,6 +63,9 @@ private:
     }
     bool same(const Variable& a, const Variable& b) {
         return a.name == b.name && a.type == b.type && a.shape == b.shape;
+    }
+    bool same(const Rule& a, const Rule& b) {
+        return a.text == b.text && a.tensor == b.tensor && a.valued == b.valued && a.shown == b.shown;
     }
     bool same(const RegisterArray& a, const RegisterArray& b) {
         return a.name == b.name && a.type == b.type && a.pack == b.pack && a.words == b.words && a.note == b.note;

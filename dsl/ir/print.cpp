@@ -50,6 +50,9 @@ struct Line {
     std::string operator()(const Store& s) { return "store " + text(s.value) + " to " + text.view(s.view); }
     std::string operator()(const Accumulate& s) { return "atomic add " + text(s.value) + " to " + text.view(s.view); }
     std::string operator()(const Assign& s) { return names.variable(s.variable) + " = " + text(s.value); }
+    std::string operator()(const Report& s) {
+        return report(s.rule) + text.view(s.view) + " where " + text(s.bad) + ", value " + text(s.value);
+    }
     std::string operator()(const Comment& s) { return "// " + s.text; }
     std::string operator()(const Declare& s) { return "declare " + names.array(s.array); }
     std::string operator()(const Let& s) { return "let " + names.local(s.local) + " = " + text(s.value); }
@@ -65,7 +68,12 @@ struct Line {
         return line + ") to " + access(s.access);
     }
     std::string operator()(const AtomicAdd& s) { return "atomic add " + text(s.value) + " to " + access(s.access); }
+    std::string operator()(const ReportElement& s) {
+        return report(s.rule) + "place " + text(s.place) + ", value " + text(s.value) + " if " + text(s.bad);
+    }
     std::string operator()(const Barrier&) { return "barrier"; }
+
+    static std::string report(int rule) { return "report rule " + std::to_string(rule) + " at "; }
 
     std::string access(const Access& a) {
         std::string line = names.memory(a.space, a.memory) + "[";
@@ -147,6 +155,11 @@ private:
         for (const Variable& v : p.variables) {
             out_ += "variable " + v.name + ": " + print_type(v.type, v.shape);
             end_line({}, v.place);
+        }
+        for (std::size_t i = 0; i < p.rules.size(); ++i) {
+            out_ += "rule " + std::to_string(i) + " of " + names_.memory(Space::global, p.rules[i].tensor) + ": " +
+                    p.rules[i].text;
+            end_line({}, p.rules[i].place);
         }
         for (const RegisterArray& a : p.arrays) {
             out_ += "array " + a.name + ": " + word_text(a.type, a.pack) + " [" + std::to_string(a.words) + "]";

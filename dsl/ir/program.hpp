@@ -58,6 +58,15 @@ struct Variable {
     Place place;
 };
 
+/// What must hold of a tensor's elements; a Report names one that does not keep it.
+struct Rule {
+    std::string text;  // a sentence without its point: "a position is a row of out, or negative"
+    int tensor;        // index into Program::tensors; of rank 1 or 2
+    bool valued;       // a report tells a value …
+    Element shown;     // … which is of this element
+    Place place;
+};
+
 /// Lowered: words of 32 bits (64 for 64-bit elements), each holding `pack` elements from the low end.
 struct RegisterArray {
     std::string name;
@@ -80,6 +89,7 @@ struct Program {
     std::vector<Ref> grid;  // extents, i64 over parameters; the last axis runs fastest
     std::vector<SharedTile> shared;
     std::vector<Variable> variables;
+    std::vector<Rule> rules;  // any: a launch has a record, its last argument
     std::vector<RegisterArray> arrays;
     std::vector<std::string> locals;  // names by Let id, unique in the program
     int loops = 0;                    // loop ids are 0 … loops−1

@@ -55,6 +55,12 @@ struct Assign {  // variable = value, all parts
     int variable;
     Ref value;
 };
+struct Report {  // the elements of the view, inside the tensor, that `bad` (boolean) marks break Program::rules[rule]
+    int rule;
+    View view;
+    Ref bad;
+    Ref value;  // i64, of bad's extents or of rank 0: what breaks it, by Rule::shown
+};
 
 // ---- lowered -------------------------------------------------------------------------------------------------------
 
@@ -87,10 +93,16 @@ struct AtomicAdd {  // memory += value; the access has one lane
     Access access;
     Ref value;
 };
+struct ReportElement {  // where `bad`: the launch's record becomes (rule, place, value) if that is before what it holds
+    int rule;
+    Ref place;  // u64: see report.hpp
+    Ref bad;    // boolean, rank 0
+    Ref value;  // i64
+};
 struct Barrier {};  // every thread of the block
 
-using StatementOp = std::variant<For, Bind, Store, Accumulate, Assign, Comment, Declare, Let, Set, LoadVector,
-                                 StoreVector, AtomicAdd, Barrier>;
+using StatementOp = std::variant<For, Bind, Store, Accumulate, Assign, Report, Comment, Declare, Let, Set, LoadVector,
+                                 StoreVector, AtomicAdd, ReportElement, Barrier>;
 
 struct Statement {
     Place place;

@@ -26,6 +26,9 @@ void fields_of(MaybeConst<Bind> auto& s, auto&& f) { f("value", s.value); }
 void fields_of(MaybeConst<Store> auto& s, auto&& f) { f("view", s.view), f("value", s.value); }
 void fields_of(MaybeConst<Accumulate> auto& s, auto&& f) { f("view", s.view), f("value", s.value); }
 void fields_of(MaybeConst<Assign> auto& s, auto&& f) { f("variable", s.variable), f("value", s.value); }
+void fields_of(MaybeConst<Report> auto& s, auto&& f) {
+    f("rule", s.rule), f("view", s.view), f("bad", s.bad), f("value", s.value);
+}
 void fields_of(MaybeConst<Comment> auto& s, auto&& f) { f("text", s.text); }
 void fields_of(MaybeConst<Declare> auto& s, auto&& f) { f("array", s.array); }
 void fields_of(MaybeConst<Let> auto& s, auto&& f) { f("local", s.local), f("value", s.value); }
@@ -35,6 +38,9 @@ void fields_of(MaybeConst<LoadVector> auto& s, auto&& f) {
 }
 void fields_of(MaybeConst<StoreVector> auto& s, auto&& f) { f("access", s.access), f("words", s.words); }
 void fields_of(MaybeConst<AtomicAdd> auto& s, auto&& f) { f("access", s.access), f("value", s.value); }
+void fields_of(MaybeConst<ReportElement> auto& s, auto&& f) {
+    f("rule", s.rule), f("place", s.place), f("bad", s.bad), f("value", s.value);
+}
 void fields_of(MaybeConst<Barrier> auto&, auto&&) {}
 
 }  // namespace tessera::ir

@@ -93,6 +93,18 @@ public:
         require(s.value->shape == v.shape, "operand-shape", s.value, "what is assigned has not the variable's extents");
     }
 
+    void operator()(const Report& s) {
+        in_stage(Stage::recorded);
+        const Shape tile = detail::verify_view(at_, s.view, nullptr);
+        for (const ViewAxis& axis : s.view.axes) scopes_.verify_expression(at_, axis.offset);
+        rule(s.rule, s.bad, s.value);
+        require(s.view.space == Space::global && s.view.memory == program_.rules[s.rule].tensor, "report", nullptr,
+                "what is reported lies in the tensor of its rule");
+        require(s.bad->shape == tile, "operand-shape", s.bad, "the mask has not the extents of the view");
+        require(s.value->shape == tile || s.value->scalar(), "operand-shape", s.value,
+                "the value has not the extents of the view");
+    }
+
     // ---- lowered
 
     void operator()(const Comment& s) {
@@ -153,6 +165,13 @@ public:
         atomic(s.access.space, memory(s.access.space, s.access.memory), s.value);
         require(s.value->scalar() && s.access.lanes == 1, "lanes", s.value, "an atomic add moves one element");
     }
+    void operator()(const ReportElement& s) {
+        in_stage(Stage::lowered);
+        rule(s.rule, s.bad, s.value);
+        scopes_.verify_expression(at_, s.place);
+        require(s.place->type == u64 && s.place->scalar(), "report", s.place, "a place is u64 of rank 0");
+        require(s.bad->scalar() && s.value->scalar(), "operand-shape", s.bad, "one element is reported at a time");
+    }
     void operator()(const Barrier&) { in_stage(Stage::lowered); }
 
 private:
@@ -180,6 +199,15 @@ private:
         require(value->type == m.type, "operand-type", value, "what is added has not the memory's type");
         require(is_integer(m.type) && bits_of(m.type) >= 32, "atomic", value,
                 "an atomic add is for whole numbers of 32 or 64 bits");
+    }
+
+    void rule(int index, Ref bad, Ref value) {
+        require(index >= 0 && static_cast<std::size_t>(index) < program_.rules.size(), "index-range", nullptr,
+                "the program has no such rule");
+        scopes_.verify_expression(at_, bad);
+        scopes_.verify_expression(at_, value);
+        require(bad->type == boolean, "operand-type", bad, "what breaks a rule is marked by a boolean");
+        require(value->type == i64, "operand-type", value, "the value of a report is i64");
     }
 
     void words(int array, Ref index, int count) {

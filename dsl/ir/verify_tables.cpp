@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "dsl/ir/diagnosis.hpp"
+#include "dsl/ir/report.hpp"
 #include "dsl/ir/verify_scopes.hpp"
 
 // Rules of what stands before a program's body.
@@ -60,6 +61,18 @@ void verify_shared(const Diagnosis& at) {
     }
 }
 
+void verify_rules(const Diagnosis& at) {
+    const Program& p = at.program;
+    at.require(p.rules.size() <= most_rules, "rules", nullptr, "a program has more rules than a record can tell apart");
+    for (const Rule& rule : p.rules) {
+        at.require(rule.tensor >= 0 && static_cast<std::size_t>(rule.tensor) < p.tensors.size(), "index-range", nullptr,
+                   "a rule is of no tensor of the program");
+        const std::size_t rank = p.tensors[static_cast<std::size_t>(rule.tensor)].axes.size();
+        at.require(rank == 1 || rank == 2, "rules", nullptr, "a rule is of a tensor of rank 1 or 2");
+        at.require(!rule.text.empty(), "rules", nullptr, "a rule says nothing");
+    }
+}
+
 void verify_arrays(const Diagnosis& at) {
     for (const RegisterArray& a : at.program.arrays) {
         at.require(a.words >= 1 && a.pack >= 1, "array", nullptr, "a register array has words and a word has elements");
@@ -83,6 +96,7 @@ void verify_tables(const Program& p, Scopes& scopes) {
     verify_tensors(at, scopes);
     for (Ref extent : p.grid) verify_launch_number(at, scopes, extent, "grid");
     verify_shared(at);
+    verify_rules(at);
     verify_arrays(at);
 }
 

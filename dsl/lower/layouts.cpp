@@ -102,12 +102,14 @@ private:
         ir::for_each_statement(program_.body, [&](const ir::Statement& s) {
             const auto* a = s.as<ir::Assign>();
             if (a && !a->value->scalar()) unite(variable_slot(a->variable), static_cast<std::size_t>(a->value->id));
+            if (const auto* report = s.as<ir::Report>()) unite(report->bad, report->value);
         });
         groups_.resize(parent_.size());
         for (Ref n : order_) describe(n);
         ir::for_each_statement(program_.body, [&](const ir::Statement& s) {
             if (const auto* st = s.as<ir::Store>()) note_indices(st->view, st->value);
             if (const auto* a = s.as<ir::Accumulate>()) note_indices(a->view, a->value);
+            if (const auto* report = s.as<ir::Report>()) note_indices(report->view, report->bad);
             if (const auto* st = s.as<ir::Store>(); st && !st->value->scalar()) {
                 Group& g = group_of(st->value);
                 g.leaves = true;
@@ -269,6 +271,10 @@ private:
                 if (a && !a->value->scalar() && &group_of(a->value) == &g)
                     changed |= share(plan_.variables[static_cast<std::size_t>(a->variable)],
                                      plan_.layouts[static_cast<std::size_t>(a->value->id)]);
+                const auto* report = s.as<ir::Report>();
+                if (report && !report->bad->scalar() && !report->value->scalar() && &group_of(report->bad) == &g)
+                    changed |= share(plan_.layouts[static_cast<std::size_t>(report->bad->id)],
+                                     plan_.layouts[static_cast<std::size_t>(report->value->id)]);
             });
         }
         (void)anchor;

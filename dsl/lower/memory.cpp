@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "dsl/base/error.hpp"
+#include "dsl/ir/report.hpp"
 #include "dsl/lower/tile_code.hpp"
 
 namespace tessera::lower {
@@ -110,7 +111,8 @@ Ref TileCode::in_bounds(const ir::View& view, std::size_t axis, const Address& a
 }
 
 /// Names the coordinates of this thread's first element, and its offset, ahead of the loops.
-TileCode::Address TileCode::address(const ir::View& view, const Iteration& it, const std::string& name) {
+TileCode::Address TileCode::address(const ir::View& view, const Iteration& it, const std::string& name,
+                                    bool with_offset) {
     static const char* const axis_names[][3] = {{"at", "", ""}, {"row", "col", ""}, {"plane", "row", "col"}};
     const bool global = view.space == ir::Space::global;
     const std::size_t rank = view.axes.size();
@@ -137,7 +139,7 @@ TileCode::Address TileCode::address(const ir::View& view, const Iteration& it, c
     }
     for (std::size_t i = 0; i < rank; ++i)
         if (const Ref limit = limit_of(view, i, result, axis_name(i))) result.limits.emplace(i, limit);
-    if (!additive) return result;
+    if (!additive || !with_offset) return result;
     Ref at = global ? e_.i64(0) : e_.i32(0);
     for (std::size_t i = 0; i < rank; ++i) at = e_.add(at, e_.mul(result.base[i], stride_of(view, i)));
     std::int64_t constant = 0;
@@ -370,6 +372,31 @@ void TileCode::add_piece(const ir::View& view, Ref value) {
     in_loops(it, [&] {
         it.each_constant(
             {}, [&] { emit(ir::AtomicAdd{access(view, it, base, -1, 1, true), element(it, value, it.root)}); });
+    });
+}
+
+/// One element at a time, by all threads that hold it: the record keeps one. Offsets are of no use here.
+void TileCode::report_piece(const ir::Report& r) {
+    Iteration it(r.bad->scalar() ? Layout{} : plan_.layout(r.bad), e_, in_.threads);
+    RegisterTile moved;
+    const bool elsewhere = !r.value->scalar() && !(plan_.layout(r.value) == plan_.layout(r.bad));
+    if (elsewhere) moved = converted(own_registers(r.value, "value"), r.value->shape, plan_.layout(r.bad));
+    prepare(it, elsewhere ? std::vector<Ref>{r.bad} : std::vector<Ref>{r.bad, r.value});
+    const Address base = address(r.view, it, memory_name(r.view), false);
+    in_loops(it, [&] {
+        it.each_constant({}, [&] {
+            const ir::Access at = access(r.view, it, base, -1, 1, false);
+            Ref place = e_.make(u64, {}, ir::Cast{at.coordinates[0]});
+            if (at.coordinates.size() == 2) {
+                const Ref column = e_.make(u64, {}, ir::Cast{at.coordinates[1]});
+                place = e_.binary(
+                    ir::BinaryOp::bit_or, e_.binary(ir::BinaryOp::shl, place, e_.number(u64, ir::column_bits)),
+                    e_.binary(ir::BinaryOp::min, column, e_.number(u64, static_cast<std::int64_t>(ir::last_column))));
+            }
+            const Ref bad = e_.both(at.predicate, element(it, r.bad, it.root));
+            const Ref value = elsewhere ? read_lane(it, moved, it.root) : element(it, r.value, it.root);
+            emit(ir::ReportElement{r.rule, place, bad, value});
+        });
     });
 }
 

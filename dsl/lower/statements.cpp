@@ -15,6 +15,7 @@ TileCode::TileCode(const ir::Program& recorded, const Target& target, const Plan
     out_.least_blocks = in_.least_blocks;
     out_.scalars = in_.scalars;
     out_.shared = in_.shared;
+    out_.rules = in_.rules;
     loop_of_.resize(static_cast<std::size_t>(in_.loops), -1);
     named_.emplace_back();
     body_ = &out_.body;
@@ -332,6 +333,7 @@ void TileCode::lower_statement(const ir::Statement& s) {
         order(a->view);
         return add_piece(a->view, a->value);
     }
+    if (const auto* r = s.as<ir::Report>()) return report_piece(*r);
     if (const auto* a = s.as<ir::Assign>()) {
         const RegisterTile& state = variables_[static_cast<std::size_t>(a->variable)];
         for (const Plan::Conversion& c : plan_.conversions)

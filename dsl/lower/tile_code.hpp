@@ -79,13 +79,14 @@ private:
     void store_registers(const ir::View& view, const RegisterTile& tile);
     bool store_regrouped(const ir::View& view, Ref value, int axis, int most);
     void add_piece(const ir::View& view, Ref value);
+    void report_piece(const ir::Report& r);
     struct Address {
         std::vector<Ref> base;                        // per memory axis: block and thread part of the coordinate
         Ref at = nullptr;                             // offset of that
         std::map<std::size_t, RegisterTile> indices;  // by memory axis, where a tile of indices gives the coordinates
         std::map<std::size_t, Ref> limits;  // by memory axis: what the thread's own part of the coordinate stays below
     };
-    Address address(const ir::View& view, const Iteration& it, const std::string& name);
+    Address address(const ir::View& view, const Iteration& it, const std::string& name, bool with_offset = true);
     RegisterTile index_tile(Ref index, const Iteration& it, std::size_t tile_axis);
     ir::Access access(const ir::View& view, Iteration& it, const Address& address, int axis, int lanes, bool once);
     Ref limit_of(const ir::View& view, std::size_t axis, const Address& address, const std::string& name);

@@ -77,6 +77,8 @@ public:
         }
     }
 
+    ir::Offender reported;  // the first so far
+
     std::int64_t number(Ref node) { return integer_value(node->type, value(node).elements[0]); }
 
 private:
@@ -111,6 +113,17 @@ private:
             std::memcpy(&held, memory.address(at), bytes);
             held += tile.elements[i];
             std::memcpy(memory.address(at), &held, bytes);
+        });
+    }
+    void step(const ir::Report& report) {
+        const Tile &bad = value(report.bad), &told = value(report.value);
+        const Memory memory = memory_of(report.view);
+        each_place(report.view, [&](const Position& at, std::int64_t i) {
+            if (!memory.holds(at) || element(bad, i) == 0) return;
+            std::uint64_t place = 0;
+            for (const std::int64_t c : at) place = place << 24 | static_cast<std::uint64_t>(c);
+            reported = ir::Offender::first(reported,
+                                           {static_cast<std::uint64_t>(report.rule) << 56 | place, element(told, i)});
         });
     }
     template <class Other>
@@ -263,13 +276,18 @@ private:
 
 }  // namespace
 
-void evaluate(const ir::Program& recorded, const std::vector<void*>& tensors,
-              const std::vector<std::uint64_t>& scalars) {
+ir::Offender evaluate(const ir::Program& recorded, const std::vector<void*>& tensors,
+                      const std::vector<std::uint64_t>& scalars) {
     Block outside(recorded, tensors, scalars, {});
     Shape grid;
     for (const Ref extent : recorded.grid) grid.push_back(outside.number(extent));
-    each(grid,
-         [&](const Position& index, std::int64_t) { Block(recorded, tensors, scalars, index).run(recorded.body); });
+    ir::Offender first;
+    each(grid, [&](const Position& index, std::int64_t) {
+        Block block(recorded, tensors, scalars, index);
+        block.run(recorded.body);
+        first = ir::Offender::first(first, block.reported);
+    });
+    return first;
 }
 
 }  // namespace tessera::test

@@ -280,10 +280,24 @@ private:
 
     /// Stores a value that has the tile's shape at the block's place, edges cut.
     void store_tile() {
+        if (random_.one_in(4)) report_some();
         const Item* found = pool_.find(random_, [&](const Item& i) { return i.shape == tile_shape(); });
         if (found == nullptr) return store_anything();
         if (found->type == u8 && random_.one_in(2)) return store_packed(*found);
         detail::store(tile_of(matrix("out", found->type, ir::Role::output)), found->node, here());
+    }
+
+    /// Reports what a comparison finds in a matrix; mostly little or nothing.
+    void report_some() {
+        const Item* found =
+            pool_.find(random_, [&](const Item& i) { return i.shape == tile_shape() && has_arithmetic(i.type); });
+        if (found == nullptr) return;
+        const Item item = *found;
+        const double bound = random_.one_in(3) ? item.bound / 2 : item.bound;
+        const Ref limit = detail::constant(item.type, static_cast<std::int64_t>(std::min(bound, 100.0)), here());
+        const Ref bad = detail::binary(ir::BinaryOp::gt, item.node, limit, here());
+        const Item* told = pool_.find(random_, [&](const Item& i) { return i.shape == tile_shape(); });
+        detail::report(bad, "a value is small", tile_of(matrix("seen", i32, ir::Role::input)), told->node, here());
     }
 
     /// As packed scales lie: four neighbours of a row in a word, words along the columns of the matrix.

@@ -56,14 +56,20 @@ std::string first_difference(const ProgramCase& c, const std::vector<void*>& exp
     return "";
 }
 
+std::string report_of(const ProgramCase& c, const ir::Offender& first) {
+    return first.found() ? ir::sentence_of(c.program.ir(), first) : std::string();
+}
+
 std::string disagreement(const ProgramCase& c, const std::function<void(const Buffers&)>& run) {
     const Buffers expected(c), got(c);
-    evaluate(c.program.ir(), expected.bases(), c.scalars);
+    const std::string report = report_of(c, evaluate(c.program.ir(), expected.bases(), c.scalars));
+    std::string said;
     try {
         run(got);
     } catch (const std::exception& error) {
-        return error.what();
+        said = error.what();
     }
+    if (said != report) return "said \"" + said + "\", the evaluator reports \"" + report + '"';
     if (const std::string name = got.broken_guard(); !name.empty()) return "written outside of " + name;
     return first_difference(c, expected.bases(), got.bases());
 }

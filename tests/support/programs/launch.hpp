@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dsl/ir/program.hpp"
+#include "dsl/ir/report.hpp"
 #include "tests/support/programs/generator.hpp"
 
 namespace tessera::test {
@@ -28,6 +29,9 @@ private:
 
 /// Elements of two runs compared bit by bit: "" if equal, else the tensor, the element and both values.
 std::string first_difference(const ProgramCase& c, const std::vector<void*>& expected, const std::vector<void*>& got);
+
+/// What a launch says that found this; "" for nothing.
+std::string report_of(const ProgramCase& c, const ir::Offender& first);
 
 /// Runs the case by the evaluator and by `run`, which is given the bases and may throw. "" if all agree.
 std::string disagreement(const ProgramCase& c, const std::function<void(const Buffers&)>& run);

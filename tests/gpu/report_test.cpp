@@ -1,0 +1,110 @@
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "dsl/base/error.hpp"
+#include "tessera/dsl.hpp"
+#include "tessera/runtime.hpp"
+#include "tests/gpu/driver_calls.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+using test::begin_capture;
+using test::CaptureMode;
+using test::end_capture;
+
+namespace {
+
+/// y = x, where ids from `limit` on are reported.
+Program checked_copy(const char* name) {
+    return record(name, [](Kernel& k) {
+        const Dim rows = k.dim("rows");
+        const auto x = k.input<i32>("x", {rows, 96});
+        const auto y = k.output<i32>("y", {rows, 96});
+        const auto limit = k.scalar<i32>("limit");
+        const auto [m] = k.grid(ceil_div(rows, 16));
+        const auto piece = x.block({16, 96}, {m, 0});
+        const auto v = load(piece);
+        k.report(v >= limit, "an id is below the limit", piece, v);
+        store(y.block({16, 96}, {m, 0}), v);
+    });
+}
+
+constexpr std::int64_t rows = 100003;
+
+struct Numbers {
+    Device device = Device::best();
+    Tensor x, y;
+    explicit Numbers(const Stream& s) {
+        std::vector<std::int32_t> values(static_cast<std::size_t>(rows * 96));
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i);
+        x = Tensor::from_host(s, i32, {rows, 96}, values.data());
+        y = Tensor::zeros(s, i32, {rows, 96});
+        s.synchronize();
+    }
+};
+
+std::string said(const Stream& s) {
+    try {
+        s.synchronize();
+    } catch (const UsageError& error) {
+        return error.what();
+    }
+    return {};
+}
+
+/// What is said of ids of which the first bad one is `first`.
+auto names(std::int64_t first) {
+    return Contains("x[" + std::to_string(first / 96) + ", " + std::to_string(first % 96) + "] is " +
+                    std::to_string(first) + ", but an id is below the limit");
+}
+
+}  // namespace
+
+TEST_CASE("of millions of offenders the first is told, once, and later launches work") {
+    const Device d = Device::best();
+    const Stream s = d.stream();
+    const Numbers n(s);
+    const CompiledKernel k = Engine::of(d).compile(checked_copy("copy_a"));
+    for (const int limit : {0, 1, 77, 5000000, static_cast<int>(rows * 96 - 1)}) {
+        k.launch(s, {n.x, n.y}, {Scalar("limit", limit)});
+        CHECK_THAT(said(s), names(limit));
+        CHECK(said(s) == "");
+    }
+    k.launch(s, {n.x, n.y}, {Scalar("limit", static_cast<int>(rows * 96))});
+    CHECK(said(s) == "");
+    CHECK(n.y.to_host(s).as<std::int32_t>()[rows * 96 - 1] == rows * 96 - 1);
+
+    k.launch(s, {n.x, n.y}, {Scalar("limit", 10)});
+    CHECK_THROWS_WITH(n.y.to_host(s), names(10));  // a copy to the host synchronises
+}
+
+TEST_CASE("two streams report apart, and the default stream for both") {
+    const Device d = Device::best();
+    const Stream a = d.stream(), b = d.stream(), all = Stream::default_of(d);
+    const Numbers n(a), o(b);
+    const CompiledKernel k = Engine::of(d).compile(checked_copy("copy_b"));
+    k.launch(a, {n.x, n.y}, {Scalar("limit", 30)});
+    k.launch(b, {o.x, o.y}, {Scalar("limit", 40)});
+    CHECK_THAT(said(b), names(40));
+    CHECK_THAT(said(a), names(30));
+    k.launch(a, {n.x, n.y}, {Scalar("limit", 50)});
+    CHECK_THAT(said(all), names(50));
+    CHECK(said(a) == "");
+}
+
+TEST_CASE("a captured launch reports after each replay") {
+    const Device d = Device::best();
+    const Stream s = d.stream(), other = d.stream();
+    const Numbers n(s);
+    const CompiledKernel k = Engine::of(d).compile(checked_copy("copy_c"));
+    REQUIRE(begin_capture(s.handle(), CaptureMode::global));
+    k.launch(s, {n.x, n.y}, {Scalar("limit", 60)});
+    const test::Graph graph(end_capture(s.handle()));
+    REQUIRE(graph.is_ready());
+    CHECK(said(s) == "");
+    for (const Stream& on : {s, other, s}) {
+        CHECK(graph.launch(on.handle()));
+        CHECK_THAT(said(on), names(60));
+        CHECK(said(on) == "");
+    }
+}
