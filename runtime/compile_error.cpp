@@ -45,6 +45,15 @@ std::string first_diagnostics(const std::string& log) {
     return text.empty() ? log.substr(0, 2000) : text;
 }
 
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// The three that must fit each other, at the end of a sentence about one that does not.
+std::string versions_text(const Nvrtc& nvrtc, const Target& target, int driver_version) {
+    return fmt::format("(driver: {}; NVRTC: {} at {}; target: {})",
+                       driver_version == 0 ? "none" : version_text(driver_version), version_text(nvrtc.version()),
+                       nvrtc.path().native(), target.arch());
+}
+
 }  // namespace
 
 void refuse_text(const Compiled& wanted, const Nvrtc& nvrtc, std::span<const std::string> options,
@@ -58,15 +67,32 @@ void refuse_text(const Compiled& wanted, const Nvrtc& nvrtc, std::span<const std
 void check_versions(const Nvrtc& nvrtc, const Target& target, int driver_version) {
     const std::vector<int>& known = nvrtc.architectures();
     if (std::find(known.begin(), known.end(), target.sm) == known.end())
-        throw CompileError(
-            fmt::format("NVRTC {} at {} does not know {} (it knows {}); install a newer one, such as the Python "
-                        "wheel nvidia-cuda-nvrtc==13.0.88, and name its folder in TESSERA_NVRTC",
-                        version_text(nvrtc.version()), nvrtc.path().native(), target.arch(), fmt::join(known, ", ")));
+        throw CompileError(fmt::format(
+            "NVRTC {} is too old for {}: it knows {}; install a newer one that the driver follows, such as the Python "
+            "wheel nvidia-cuda-nvrtc==13.0.88, and name its folder in TESSERA_NVRTC {}",
+            version_text(nvrtc.version()), target.arch(), fmt::join(known, ", "),
+            versions_text(nvrtc, target, driver_version)));
     if (driver_version != 0 && nvrtc.version() / 1000 > driver_version / 1000)
-        throw CompileError(
-            fmt::format("NVRTC {} at {} is newer than the driver, which loads nothing beyond {}: upgrade the "
-                        "driver, or name an NVRTC of its version in TESSERA_NVRTC",
-                        version_text(nvrtc.version()), nvrtc.path().native(), version_text(driver_version)));
+        throw CompileError(fmt::format(
+            "NVRTC {} is newer than the driver, which loads nothing beyond {}: upgrade the driver, or name an NVRTC of "
+            "its version in TESSERA_NVRTC {}",
+            version_text(nvrtc.version()), version_text(driver_version), versions_text(nvrtc, target, driver_version)));
+}
+
+void check_compiler(const Nvrtc& nvrtc, const Target& target, int driver_version, std::span<const std::string> options,
+                    const Nvrtc::Outcome& outcome) {
+    const std::string versions = versions_text(nvrtc, target, driver_version);
+    if (outcome.code == Nvrtc::builtins_failed || outcome.log.find("libnvrtc-builtins") != std::string::npos)
+        throw CompileError(fmt::format(
+            "NVRTC {} does not find its builtins, the library libnvrtc-builtins.so of its very version: put "
+            "it into {}, from where NVRTC came, or name a complete NVRTC in TESSERA_NVRTC; it says: {} {}",
+            version_text(nvrtc.version()), nvrtc.path().parent_path().native(),
+            outcome.log.empty() ? outcome.error : first_line(outcome.log), versions));
+    if (outcome.code == Nvrtc::invalid_option)
+        throw CompileError(fmt::format(
+            "NVRTC {} does not know one of the options {}: Tessera needs 12.0 (12.8 for sm_100a) or newer; name one in "
+            "TESSERA_NVRTC {}",
+            version_text(nvrtc.version()), fmt::join(options, " "), versions));
 }
 
 }  // namespace tessera::runtime

@@ -16,4 +16,9 @@ namespace tessera::runtime {
 /// Throws CompileError unless NVRTC knows the target and the driver (version 0: none) loads what this NVRTC makes.
 void check_versions(const Nvrtc& nvrtc, const Target& target, int driver_version);
 
+/// Throws CompileError if a compilation failed by no fault of the text: NVRTC's builtins are missing, or it does not
+/// know an option.
+void check_compiler(const Nvrtc& nvrtc, const Target& target, int driver_version, std::span<const std::string> options,
+                    const Nvrtc::Outcome& outcome);
+
 }  // namespace tessera::runtime

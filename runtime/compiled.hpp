@@ -14,7 +14,8 @@ struct Compiled {
     std::string kernel;  // name of the entry point
     Target target;
     std::string cuda_text;
-    std::string key;  // of the cache entry: 32 hexadecimal digits
+    std::string source;  // with TESSERA_LINEINFO: the file that holds the text, which profilers look for
+    std::string key;     // of the cache entry: 32 hexadecimal digits
     std::vector<std::byte> cubin;
     std::string ptx;
     std::string log;  // of NVRTC: registers, spills, warnings

@@ -8,6 +8,7 @@
 #include "runtime/driver/driver.hpp"
 #include "runtime/driver/fork_guard.hpp"
 #include "runtime/kernel_state.hpp"
+#include "runtime/prepare.hpp"
 
 namespace tessera {
 
@@ -68,7 +69,7 @@ void CompiledKernel::launch(const Stream& stream, std::span<const TensorView> te
     std::uint64_t values[most_arguments];
     k.plan.bind(k.device, tensors, scalars, values);
     const std::int64_t blocks = k.plan.blocks(std::span<const std::uint64_t>(values, k.plan.scalars().size()));
-    if (blocks == 0) return;
+    if (blocks == 0 || runtime::only_preparing()) return;
     if (k.kernel)
         launch_on_gpu(k, stream, tensors, values, blocks);
     else
@@ -89,7 +90,7 @@ std::string CompiledKernel::cuda_text() const {
 }
 
 namespace {
-const std::string nothing;
+const std::string& nothing = *new std::string;
 }
 
 std::span<const std::byte> CompiledKernel::cubin() const {

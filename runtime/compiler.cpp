@@ -7,6 +7,7 @@
 #include "dsl/base/error.hpp"
 #include "dsl/emit/cuda.hpp"
 #include "dsl/lower/lower.hpp"
+#include "runtime/cache/folder.hpp"
 #include "runtime/compile_error.hpp"
 #include "runtime/cubin.hpp"
 #include "runtime/nvrtc/find.hpp"
@@ -23,26 +24,37 @@ void report(const Compiled& kernel, const char* how, double ms) {
                    ms);
 }
 
-/// TESSERA_KEEP_SOURCE: a copy of the text for the curious; that it cannot be written harms nothing.
-void keep_text(const Compiled& kernel) {
-    const auto folder = setting_path("TESSERA_KEEP_SOURCE");
-    if (!folder) return;
-    std::error_code ignored;
-    std::filesystem::create_directories(*folder, ignored);
-    const auto path =
-        *folder / fmt::format("{}-{}-{}.cu", kernel.kernel, kernel.target.arch(), kernel.key.substr(0, 8));
+/// A copy of the text for people and profilers; that it cannot be written harms nothing.
+void keep_text(const Compiled& kernel, const std::filesystem::path& path) {
+    make_folders(path.parent_path().native(), real_file_ops());
     std::ofstream file(path, std::ios::binary);
     file << kernel.cuda_text << std::flush;
-    if (!file) fmt::print(stderr, "tessera: {} cannot be written (TESSERA_KEEP_SOURCE)\n", path.native());
+    if (!file)
+        fmt::print(stderr, "tessera: {} cannot be written; name another folder in TESSERA_KEEP_SOURCE\n",
+                   path.native());
+}
+
+std::string file_name(const Compiled& kernel, const CacheKey& key) {
+    return fmt::format("{}-{}-{}.cu", kernel.kernel, kernel.target.arch(), key.hex().substr(0, 8));
+}
+
+/// What NVRTC reads. With line information, what is not the writer's line is one of the kept file: the text then names
+/// it, and so does the key.
+std::string text_for_nvrtc(const Compiled& wanted) {
+    if (wanted.source.empty()) return wanted.cuda_text;
+    return fmt::format("#line 1 \"{}\"\n{}", wanted.source, wanted.cuda_text);
 }
 
 Compiled compile_text(Compiled wanted, const std::vector<std::string>& options, int driver_version) {
     const Nvrtc& nvrtc = Nvrtc::loaded();
     check_versions(nvrtc, wanted.target, driver_version);
-    Nvrtc::Outcome outcome = nvrtc.compile(wanted.cuda_text, wanted.kernel, options);
-    if (!outcome.ok) refuse_text(wanted, nvrtc, options, outcome);
-    if (!looks_like_elf(outcome.cubin)) {
+    Nvrtc::Outcome outcome = nvrtc.compile(text_for_nvrtc(wanted), wanted.kernel, options);
+    if (outcome.ok && !looks_like_elf(outcome.cubin)) {
+        outcome.ok = false;
         outcome.error = "what came out is no machine code";
+    }
+    if (!outcome.ok) {
+        check_compiler(nvrtc, wanted.target, driver_version, options, outcome);
         refuse_text(wanted, nvrtc, options, outcome);
     }
     wanted.cubin = std::move(outcome.cubin);
@@ -69,24 +81,35 @@ std::vector<std::string> Compiler::options_for(const Target& target) {
 
 std::shared_ptr<const Compiled> Compiler::obtain(const std::string& name, std::string cuda_text, const Target& target,
                                                  CounterSet& counters, int driver_version) {
-    const NvrtcSearch& search = nvrtc_search();
-    if (!search.path) throw CompileError(fmt::format("kernel {} cannot be compiled: {}", name, search.problem));
+    Compiled wanted;
+    wanted.kernel = name;
+    wanted.target = target;
+    wanted.cuda_text = std::move(cuda_text);
     const std::vector<std::string> options = options_for(target);
-    const CacheKey key = make_key(cuda_text, target.arch(), search.identity, options);
+    const CacheKey key = key_of(wanted, options, counters);
     bool was_there = false;
     auto compiled = table_.get(
-        key.digest,
-        [&] {
-            Compiled wanted;
-            wanted.kernel = name;
-            wanted.target = target;
-            wanted.cuda_text = std::move(cuda_text);
-            wanted.key = key.hex();
-            return find_or_compile(std::move(wanted), key, options, counters, driver_version);
-        },
+        key.digest, [&] { return find_or_compile(std::move(wanted), key, options, counters, driver_version); },
         &was_there);
     if (was_there) ++counters.memory_hits, ++counters_.memory_hits;
     return compiled;
+}
+
+CacheKey Compiler::key_of(Compiled& wanted, const std::vector<std::string>& options, CounterSet& counters) {
+    const Stopwatch mine(counters.digest_ns), all(counters_.digest_ns);
+    const NvrtcSearch& search = nvrtc_search();
+    if (!search.path)
+        throw CompileError(fmt::format("kernel {} cannot be compiled: {}", wanted.kernel, search.problem));
+    const auto key = [&] { return make_key(text_for_nvrtc(wanted), wanted.target.arch(), search.identity, options); };
+    CacheKey made = key();
+    auto folder = setting_path("TESSERA_KEEP_SOURCE");
+    if (setting_on("TESSERA_LINEINFO")) {
+        if (!folder && !cache_.settings().folder.empty()) folder = cache_.settings().folder / "source";
+        if (folder) wanted.source = (*folder / file_name(wanted, made)).native();
+        if (folder) made = key();
+    }
+    wanted.key = made.hex();
+    return made;
 }
 
 std::shared_ptr<const Compiled> Compiler::find_or_compile(Compiled wanted, const CacheKey& key,
@@ -95,8 +118,16 @@ std::shared_ptr<const Compiled> Compiler::find_or_compile(Compiled wanted, const
     std::atomic<std::int64_t> spent{0};
     const Stopwatch watch(spent);
     const auto ms = [&watch] { return static_cast<double>(watch.nanoseconds()) * 1e-6; };
-    keep_text(wanted);
-    if (std::optional<CachedCubin> kept = cache_.load(key); kept && kept->kernel == wanted.kernel) {
+    if (!wanted.source.empty())
+        keep_text(wanted, wanted.source);
+    else if (const auto folder = setting_path("TESSERA_KEEP_SOURCE"))
+        keep_text(wanted, *folder / file_name(wanted, key));
+    std::optional<CachedCubin> kept;
+    {
+        const Stopwatch mine(counters.disk_ns), all(counters_.disk_ns);
+        kept = cache_.load(key);
+    }
+    if (kept && kept->kernel == wanted.kernel) {
         ++counters.disk_hits, ++counters_.disk_hits;
         wanted.cubin = std::move(kept->cubin);
         wanted.ptx = std::move(kept->ptx);

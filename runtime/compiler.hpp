@@ -43,6 +43,8 @@ private:
         }
     };
 
+    /// Also notes in `wanted` the key and, with line information, the file that the text is to be kept in.
+    CacheKey key_of(Compiled& wanted, const std::vector<std::string>& options, CounterSet& counters);
     std::shared_ptr<const Compiled> find_or_compile(Compiled wanted, const CacheKey& key,
                                                     const std::vector<std::string>& options, CounterSet& counters,
                                                     int driver_version);

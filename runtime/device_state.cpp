@@ -10,25 +10,33 @@
 namespace tessera::runtime {
 
 void* DeviceState::context() {
-    std::call_once(context_once_, [this] {
-        const DriverApi& api = driver_api();
-        check_driver(api.primary_context_retain(&context_, index), "cuDevicePrimaryCtxRetain",
-                     fmt::format("start {}", spelling));
-    });
+    const DriverApi& api = driver_api();
+    const std::lock_guard lock(context_mutex_);
+    unsigned flags = 0;
+    int active = 0;
+    const bool alive =
+        context_ && api.primary_context_state(index, &flags, &active) == driver_code::success && active != 0;
+    if (alive) return context_;
+    check_driver(api.primary_context_retain(&context_, index), "cuDevicePrimaryCtxRetain",
+                 fmt::format("start {}", spelling));
+    pool_ = nullptr;
     return context_;
 }
 
 void* DeviceState::memory_pool() {
-    std::call_once(pool_once_, [this] {
-        const DriverApi& api = driver_api();
-        MemoryPoolProperties properties;
-        properties.location_id = index;
-        check_driver(api.pool_create(&pool_, &properties), "cuMemPoolCreate", "make a memory pool on " + spelling);
-        std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
-        check_driver(api.pool_set_attribute(pool_, pool_attribute_release_threshold, &keep), "cuMemPoolSetAttribute",
-                     "set up the memory pool of " + spelling);
-    });
-    return pool_;
+    if (void* const ready = pool_) return ready;
+    const std::lock_guard lock(pool_mutex_);
+    if (void* const ready = pool_) return ready;
+    const DriverApi& api = driver_api();
+    MemoryPoolProperties properties;
+    properties.location_id = index;
+    void* made = nullptr;
+    check_driver(api.pool_create(&made, &properties), "cuMemPoolCreate", "make a memory pool on " + spelling);
+    std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
+    check_driver(api.pool_set_attribute(made, pool_attribute_release_threshold, &keep), "cuMemPoolSetAttribute",
+                 "set up the memory pool of " + spelling);
+    pool_ = made;
+    return made;
 }
 
 Engine& DeviceState::engine() {
@@ -58,6 +66,14 @@ bool is_capturing(void* stream) {
     int status = 0;
     const DriverResult result = driver().api.stream_is_capturing(stream, &status);
     return result == driver_code::capture_implicit || (result == driver_code::success && status != 0);
+}
+
+std::uint64_t capture_of(void* stream) {
+    int status = 0;
+    std::uint64_t number = 0;
+    if (!is_capturing(stream)) return 0;
+    const DriverResult result = driver().api.stream_capture_info(stream, &status, &number, nullptr, nullptr, nullptr);
+    return result == driver_code::success && status != 0 ? number : 0;
 }
 
 }  // namespace tessera::runtime

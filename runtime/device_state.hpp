@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -23,7 +24,8 @@ struct DeviceState {
     std::string spelling;
     Target target;
 
-    /// The GPU's primary context, retained at the first call, which takes the driver about 0.1 s.
+    /// The GPU's primary context, the one that other libraries of the process use. Retained at the first call, which
+    /// takes the driver about 0.1 s, and anew after somebody reset it.
     void* context();
     /// Tessera's own pool of stream-ordered memory; keeps what is freed, so that allocating again costs under 1 µs.
     void* memory_pool();
@@ -41,9 +43,10 @@ struct DeviceState {
     void free_pending();
 
 private:
-    std::once_flag context_once_, pool_once_, engine_once_, reports_once_;
+    std::once_flag engine_once_, reports_once_;
+    std::mutex context_mutex_, pool_mutex_;
     void* context_ = nullptr;
-    void* pool_ = nullptr;
+    std::atomic<void*> pool_{nullptr};  // of the context there is now
     Engine* engine_ = nullptr;
     std::unique_ptr<Reports> reports_;
     std::mutex pending_mutex_;
@@ -52,5 +55,8 @@ private:
 
 /// True if `stream` is captured. Does not disturb the capture.
 bool is_capturing(void* stream);
+
+/// Number of the capture that `stream` is in; 0: none.
+std::uint64_t capture_of(void* stream);
 
 }  // namespace tessera::runtime

@@ -22,9 +22,11 @@ constexpr std::array settings = {
     Setting{"TESSERA_CACHE_SIZE", "1G",
             "bytes that the cubin cache may take, with K, M or G; least recently used go first"},
     Setting{"TESSERA_NVRTC", "", "libnvrtc itself or the folder that holds it; unset: searched for"},
-    Setting{"TESSERA_LINEINFO", "off", "on or off: compile kernels with line information for profilers"},
+    Setting{"TESSERA_LINEINFO", "off",
+            "on or off: compile kernels with line information for profilers, and keep the CUDA text that it names"},
     Setting{"TESSERA_KEEP_SOURCE", "",
-            "folder into which the CUDA text of every compiled kernel is written; unset: none"},
+            "folder into which the CUDA text of every compiled kernel is written; unset: none, but with "
+            "TESSERA_LINEINFO the folder source of the cubin cache"},
     Setting{"TESSERA_HOST_CHECK", "1", "1 or 0: the host executor checks bounds, alignment and shared-memory races"},
     Setting{"TESSERA_HOST_WORKERS", "0", "threads of the host executor; 0: one for each core"},
     Setting{"TESSERA_VERBOSE", "off",

@@ -12,6 +12,22 @@ namespace tessera {
 using runtime::check_driver;
 using runtime::CurrentContext;
 
+namespace {
+
+void refuse_other_device(const Device& device, void* context) {
+    if (context == device.state().context()) return;
+    const CurrentContext current(context);
+    int index = device.index();
+    runtime::driver_api().context_device(&index);
+    if (index != device.index())
+        throw UsageError(
+            fmt::format("the stream given to Stream::external is one of cuda:{}, and the device is {}; give "
+                        "Device::cuda({}), or a stream of {}",
+                        index, device.spelling(), index, device.spelling()));
+}
+
+}  // namespace
+
 Stream Device::stream() const {
     if (is_host()) return Stream::default_of(*this);
     const runtime::DriverApi& api = runtime::driver_api();
@@ -44,6 +60,7 @@ Stream Stream::external(const Device& device, void* handle) {
     const CurrentContext current(device.state().context());
     void* context = nullptr;
     check_driver(api.stream_context(handle, &context), "cuStreamGetCtx", "use the stream given to Stream::external");
+    refuse_other_device(device, context);
     return Stream(device, handle, context);
 }
 

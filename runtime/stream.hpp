@@ -12,7 +12,7 @@ public:
     /// The device's default stream (CUDA: the legacy one, ordered with all streams made by Device::stream).
     static Stream default_of(const Device& device);
     /// A CUstream or cudaStream_t made elsewhere, of any context of that GPU. The caller keeps it alive.
-    /// Errors: UsageError on a host device, or if the driver does not know the handle.
+    /// Errors: UsageError on a host device, for a stream of another GPU, or if the driver does not know the handle.
     static Stream external(const Device& device, void* handle);
 
     const Device& device() const { return device_; }

@@ -40,16 +40,18 @@ std::shared_ptr<void> host_memory(std::int64_t bytes) {
     return std::shared_ptr<void>(memory, std::free);
 }
 
-/// Gives memory back in stream order, without a throw: what a captured stream refuses waits for the next request.
-void give_back(runtime::DeviceState& state, void* memory, const Stream& stream) noexcept {
+/// Gives memory back in stream order, without a throw. `capture`: the one that it was taken in, 0 for none. Memory of a
+/// capture is its graph's: it goes back within the capture, or with the graph. A captured stream refuses all other
+/// memory, which then waits for the next request.
+void give_back(runtime::DeviceState& state, void* memory, const Stream& stream, std::uint64_t capture) noexcept {
     if (runtime::forked_after_use()) return;
     try {
         const CurrentContext current(stream.context());
         const auto address = reinterpret_cast<runtime::DriverPointer>(memory);
-        if (!runtime::is_capturing(stream.handle()) &&
-            runtime::driver().api.free(address, stream.handle()) == runtime::driver_code::success)
-            return;
-        state.free_later({address, stream.handle(), stream.owner()});
+        const bool captured = runtime::is_capturing(stream.handle());
+        const bool takes = capture == 0 ? !captured : captured && runtime::capture_of(stream.handle()) == capture;
+        if (takes && runtime::driver().api.free(address, stream.handle()) == runtime::driver_code::success) return;
+        if (capture == 0) state.free_later({address, stream.handle(), stream.owner()});
     } catch (...) {
         // The driver has shut down and took the memory along.
     }
@@ -59,12 +61,17 @@ std::shared_ptr<void> device_memory(const Stream& stream, std::int64_t bytes) {
     const runtime::DriverApi& api = runtime::driver_api();
     runtime::DeviceState& state = stream.device().state();
     const CurrentContext current(stream.context());
-    state.free_pending();
+    const std::uint64_t capture = runtime::capture_of(stream.handle());
+    if (capture == 0) state.free_pending();
     runtime::DriverPointer address = 0;
-    check_driver(api.allocate(&address, static_cast<std::size_t>(bytes), state.memory_pool(), stream.handle()),
-                 "cuMemAllocFromPoolAsync", fmt::format("take {} bytes on {}", bytes, stream.device().spelling()));
-    return std::shared_ptr<void>(reinterpret_cast<void*>(address),
-                                 [&state, stream](void* memory) { give_back(state, memory, stream); });
+    const runtime::DriverResult result =
+        api.allocate(&address, static_cast<std::size_t>(bytes), state.memory_pool(), stream.handle());
+    if (result != runtime::driver_code::success)
+        check_driver(result, "cuMemAllocFromPoolAsync",
+                     fmt::format("take {} bytes on {}", bytes, stream.device().spelling()));
+    return std::shared_ptr<void>(reinterpret_cast<void*>(address), [&state, stream, capture](void* memory) {
+        give_back(state, memory, stream, capture);
+    });
 }
 
 }  // namespace
@@ -88,7 +95,7 @@ Tensor Tensor::zeros(const Stream& stream, Element element, const Shape& extents
     const CurrentContext current(stream.context());
     check_driver(runtime::driver_api().fill_bytes(reinterpret_cast<runtime::DriverPointer>(made.data()), 0, bytes,
                                                   stream.handle()),
-                 "cuMemsetD8Async", fmt::format("clear {} bytes", bytes));
+                 "cuMemsetD8Async", "clear a tensor");
     return made;
 }
 

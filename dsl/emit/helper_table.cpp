@@ -183,11 +183,12 @@ std::vector<Helper> whole_byte_helpers() {
 }  // namespace
 
 std::span<const Helper> helper_table() {
-    static const std::vector<Helper> table = [] {
-        std::vector<Helper> all = whole_byte_helpers();
-        for (Helper& helper : e2m1_helpers()) all.push_back(std::move(helper));
-        for (Helper& helper : e5m6_helpers()) all.push_back(std::move(helper));
-        all.push_back(report_helper());
+    // Never destroyed, as all tables: a thread may print a kernel while the process ends.
+    static const auto& table = *[] {
+        auto* all = new std::vector<Helper>(whole_byte_helpers());
+        for (Helper& helper : e2m1_helpers()) all->push_back(std::move(helper));
+        for (Helper& helper : e5m6_helpers()) all->push_back(std::move(helper));
+        all->push_back(report_helper());
         return all;
     }();
     return table;

@@ -40,15 +40,16 @@ std::string identifier(const std::string& wanted) {
     return std::isdigit(static_cast<unsigned char>(out[0])) != 0 ? "_" + out : out;
 }
 
-/// Names that no program may give, made once for a process.
+/// Names that no program may give, made once for a process and never destroyed.
 const std::unordered_set<std::string>& never_free() {
-    static const std::unordered_set<std::string> names = [] {
+    static const auto& names = *[] {
         std::istringstream words(reserved);
-        std::unordered_set<std::string> all = {Names::thread, Names::block, Names::shared_memory, Names::record,
-                                               Names::words,  Names::bytes, Names::codes};
-        for (std::string word; words >> word;) all.insert(word);
-        for (const Helper& helper : helper_table()) all.insert(helper.name);
-        for (const std::string& name : all_memory_helper_names()) all.insert(name);
+        auto* all =
+            new std::unordered_set<std::string>{Names::thread, Names::block, Names::shared_memory, Names::record,
+                                                Names::words,  Names::bytes, Names::codes};
+        for (std::string word; words >> word;) all->insert(word);
+        for (const Helper& helper : helper_table()) all->insert(helper.name);
+        for (const std::string& name : all_memory_helper_names()) all->insert(name);
         return all;
     }();
     return names;

@@ -8,5 +8,6 @@
 #include "runtime/device.hpp"
 #include "runtime/dlpack.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/prepare.hpp"
 #include "runtime/stream.hpp"
 #include "runtime/tensor.hpp"

@@ -53,6 +53,26 @@ struct Copy2D {
 };
 static_assert(sizeof(Copy2D) == 128);
 
+/// CUlaunchAttribute, of which only one kind is used.
+struct LaunchAttribute {
+    int id = 6;  // programmatic stream serialization
+    char padding[4] = {};
+    int value = 1;
+    char rest[60] = {};
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+
+/// CUlaunchConfig.
+struct LaunchConfiguration {
+    unsigned blocks_x = 1, blocks_y = 1, blocks_z = 1;
+    unsigned threads_x = 1, threads_y = 1, threads_z = 1;
+    unsigned shared_bytes = 0;
+    void* stream = nullptr;
+    LaunchAttribute* attributes = nullptr;
+    unsigned attribute_count = 0;
+};
+static_assert(sizeof(LaunchConfiguration) == 56);
+
 inline constexpr int attribute_multiprocessors = 16;
 inline constexpr int attribute_l2_bytes = 38;
 inline constexpr int attribute_capability_major = 75;
@@ -73,6 +93,8 @@ inline constexpr int capture_mode_relaxed = 2;
     ENTRY(device_name, "cuDeviceGetName", (char*, int, int))                                                        \
     ENTRY(device_attribute, "cuDeviceGetAttribute", (int*, int, int))                                               \
     ENTRY(primary_context_retain, "cuDevicePrimaryCtxRetain", (void**, int))                                        \
+    ENTRY(primary_context_state, "cuDevicePrimaryCtxGetState", (int, unsigned*, int*))                              \
+    ENTRY(context_device, "cuCtxGetDevice", (int*))                                                                 \
     ENTRY(context_current, "cuCtxGetCurrent", (void**))                                                             \
     ENTRY(context_push, "cuCtxPushCurrent_v2", (void*))                                                             \
     ENTRY(context_pop, "cuCtxPopCurrent_v2", (void**))                                                              \
@@ -81,6 +103,8 @@ inline constexpr int capture_mode_relaxed = 2;
     ENTRY(stream_synchronize, "cuStreamSynchronize", (void*))                                                       \
     ENTRY(stream_context, "cuStreamGetCtx", (void*, void**))                                                        \
     ENTRY(stream_is_capturing, "cuStreamIsCapturing", (void*, int*))                                                \
+    ENTRY(stream_capture_info, "cuStreamGetCaptureInfo_v2",                                                         \
+          (void*, int*, std::uint64_t*, void**, const void**, std::size_t*))                                        \
     ENTRY(thread_capture_mode, "cuThreadExchangeStreamCaptureMode", (int*))                                         \
     ENTRY(pool_create, "cuMemPoolCreate", (void**, const MemoryPoolProperties*))                                    \
     ENTRY(pool_set_attribute, "cuMemPoolSetAttribute", (void*, int, void*))                                         \
@@ -96,7 +120,8 @@ inline constexpr int capture_mode_relaxed = 2;
     ENTRY(kernel_function, "cuKernelGetFunction", (void**, void*))                                                  \
     ENTRY(kernel_set_attribute, "cuKernelSetAttribute", (int, int, void*, int))                                     \
     ENTRY(launch, "cuLaunchKernel",                                                                                 \
-          (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**))
+          (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**))     \
+    ENTRY(launch_with, "cuLaunchKernelEx", (const LaunchConfiguration*, void*, void**, void**))
 
 struct DriverApi {
 #define TESSERA_ENTRY(name, symbol, signature) DriverResult(*name) signature = nullptr;

@@ -94,7 +94,8 @@ const char* cure_of(DriverResult result) {
 }  // namespace
 
 const Driver& driver() {
-    static const Driver found = find_driver();
+    // Never destroyed: tensors of static objects and threads that still run ask for it until the very end.
+    static const Driver& found = *new Driver(find_driver());
     return found;
 }
 

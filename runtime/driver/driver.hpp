@@ -26,6 +26,11 @@ const DriverApi& driver_api();
 
 /// Throws UsageError when a driver call failed. `doing` completes "cannot …": "copy 4096 bytes".
 void check_driver(DriverResult result, const char* call, const std::string& doing);
+/// The same where nothing may be allocated as long as the call succeeds.
+inline void check_driver(DriverResult result, const char* call, const char* doing) {
+    if (result != driver_code::success) [[unlikely]]
+        check_driver(result, call, std::string(doing));
+}
 
 /// "CUDA 13.0".
 std::string version_text(int version);

@@ -140,7 +140,7 @@ NvrtcSearch search_nvrtc() {
 }
 
 const NvrtcSearch& nvrtc_search() {
-    static const NvrtcSearch search = search_nvrtc();
+    static const NvrtcSearch& search = *new NvrtcSearch(search_nvrtc());  // threads may compile while the process ends
     return search;
 }
 

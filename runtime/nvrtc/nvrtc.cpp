@@ -25,7 +25,7 @@ void preload_builtins(const fs::path& folder) {
 const Nvrtc& Nvrtc::loaded() {
     const NvrtcSearch& search = nvrtc_search();
     if (!search.path) throw CompileError(search.problem);
-    static const Nvrtc library(*search.path);
+    static const Nvrtc& library = *new Nvrtc(*search.path);  // threads may compile while the process ends
     return library;
 }
 
@@ -63,6 +63,7 @@ Nvrtc::Outcome Nvrtc::compile(const std::string& text, const std::string& name,
     void* program = nullptr;
     const auto failed = [&](int result) {
         if (result == 0) return false;
+        out.code = result;
         out.error = entries_.GetErrorString(result);
         return true;
     };
@@ -82,7 +83,6 @@ Nvrtc::Outcome Nvrtc::compile(const std::string& text, const std::string& name,
     const auto run = [&] {
         return entries_.CompileProgram(program, static_cast<int>(arguments.size()), arguments.data());
     };
-    constexpr int invalid_option = 5;
     int result = run();
     if (result == invalid_option) {  // one that is too old for this option has no such cache
         arguments.pop_back();

@@ -26,6 +26,8 @@ namespace tessera::runtime {
 /// libnvrtc, loaded by its path. Compiles in parallel from any threads.
 class Nvrtc {
 public:
+    static constexpr int invalid_option = 5, builtins_failed = 7;  // of nvrtcResult
+
     /// The library that the search found, loaded at the first call. Errors: CompileError if there is none or it does
     /// not load.
     static const Nvrtc& loaded();
@@ -35,6 +37,7 @@ public:
 
     struct Outcome {
         bool ok = false;
+        int code = 0;       // nvrtcResult
         std::string error;  // NVRTC's name for what went wrong
         std::vector<std::byte> cubin;
         std::string ptx, log;

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+// A CUDA driver without a GPU, as libcuda.so.1 of the tests. Device memory is host memory, copies are done at once, and
+// a launch is only noted. It holds its caller to the driver's rules: a call needs a current context, a stream is used
+// in its own, nothing is loaded or waited for during a capture, and a forked child that calls anything is aborted.
+
+namespace tessera::fake {
+
+inline constexpr int device_count = 2;
+
+/// One call that names a stream, or an event worth a test.
+struct Call {
+    const char* symbol;
+    void* stream;
+    void* context;
+    int device;  // of the context
+};
+
+/// A launch as the driver got it.
+struct Launch {
+    void* stream;
+    unsigned blocks, threads, shared_bytes;
+    int attributes;       // that came with it
+    int first_attribute;  // its id; 0: none
+};
+
+void forget_calls();
+std::size_t call_count();
+Call call(std::size_t index);
+/// How often `symbol` was called since forget_calls; calls without a stream count too.
+int count_of(const char* symbol);
+Launch last_launch();
+
+/// The next call of `symbol` gives `result` instead of doing anything.
+void fail_next(const char* symbol, int result);
+
+/// Device memory that was taken and not given back.
+long live_allocations();
+/// A reset of the primary context, as by cudaDeviceReset.
+void reset_primary(int device);
+bool begin_capture(void* stream);
+/// True if the capture was not broken.
+bool end_capture(void* stream);
+/// What launches do beside being noted; null: nothing.
+void on_launch(void (*action)());
+
+}  // namespace tessera::fake

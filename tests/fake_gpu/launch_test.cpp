@@ -1,0 +1,89 @@
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "dsl/base/error.hpp"
+#include "tests/fake_gpu/count_allocations.hpp"
+#include "tests/fake_gpu/support.hpp"
+#include "tests/support/kernels/public_calls.hpp"
+
+using namespace tessera;
+using Catch::Matchers::Contains;
+using test::allocations_of_thread;
+
+TEST_CASE("allocations are counted") {
+    const long before = allocations_of_thread();
+    const std::string text(100, 'x');
+    CHECK(text.size() == 100);
+    CHECK(allocations_of_thread() == before + 1);
+}
+
+TEST_CASE("finding a kernel by its options, checking and launching it takes no memory") {
+    const Device device = Device::cuda(0);
+    const Stream stream = device.stream();
+    Engine& engine = Engine::of(stream);
+    const Tensor x = Tensor::zeros(stream, f32, {64}), y = Tensor::empty(stream, f32, {64});
+    const auto launch = [&](std::int64_t n) {
+        engine.kernel(stream, KernelId("found", {n, e4m3, true}), [] { return test::scale("found"); })
+            .launch(stream, {x, y}, {Scalar("factor", 2.0f)});
+    };
+    launch(7168);
+    fake::forget_calls();
+    const long before = allocations_of_thread();
+    for (int i = 0; i < 100; ++i) launch(7168);
+    CHECK(allocations_of_thread() == before);
+    CHECK(fake::count_of("cuLaunchKernel") == 100);
+    CHECK(fake::call_count() == 300);  // with the push and the pop of the context, which is not current here
+}
+
+TEST_CASE("every public function launches into given outputs without taking memory") {
+    const Stream stream = Device::cuda(0).stream();
+    for (const test::PublicCall& function : test::public_calls()) {
+        const test::PreparedCall call = function.prepared(stream, 1);
+        call.run();
+        fake::forget_calls();
+        const long before = allocations_of_thread();
+        call.run();
+        const long taken = allocations_of_thread() - before;
+        INFO(function.name);
+        CHECK(taken == 0);
+        CHECK(fake::count_of("cuLaunchKernel") > 0);
+    }
+}
+
+TEST_CASE("a launch that the driver refuses names the kernel and what was asked for") {
+    const Stream stream = Device::cuda(0).stream();
+    const CompiledKernel kernel = Engine::of(stream).compile(test::scale("refused"));
+    const Tensor x = Tensor::zeros(stream, f32, {300});
+    fake::fail_next("cuLaunchKernel", 701);
+    CHECK_THROWS_WITH(
+        kernel.launch(stream, {x, Tensor::empty(stream, f32, {300})}, {Scalar("factor", 1)}),
+        Contains("cannot launch kernel refused with 3 blocks of 128 threads and 0 bytes of shared memory") &&
+            Contains("more registers or shared memory than the device has"));
+}
+
+TEST_CASE("prepare makes the kernels of a call ready and launches nothing") {
+    const Device device = Device::cuda(0);
+    const Stream stream = device.stream();
+    Engine& engine = Engine::of(stream);
+    const Tensor x = Tensor::zeros(stream, f32, {64}), y = Tensor::empty(stream, f32, {64});
+    int recorded = 0;
+    const auto launch = [&] {
+        engine
+            .kernel(stream, KernelId("prepared", {}),
+                    [&] {
+                        ++recorded;
+                        return test::scale("prepared");
+                    })
+            .launch(stream, {x, y}, {Scalar("factor", 2.0f)});
+    };
+    fake::forget_calls();
+    prepare(launch);
+    CHECK(recorded == 1);
+    CHECK(fake::count_of("cuLibraryLoadData") == 1);
+    CHECK(fake::count_of("cuLaunchKernel") == 0);
+    // Arguments are checked, and the end of a body that throws is its end.
+    CHECK_THROWS_AS(prepare([&] { engine.compile(test::scale("wrong")).launch(stream, {x}); }), UsageError);
+    launch();
+    CHECK(recorded == 1);
+    CHECK(fake::count_of("cuLaunchKernel") == 1);
+}
