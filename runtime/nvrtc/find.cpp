@@ -107,15 +107,27 @@ NvrtcSearch search_setting(const fs::path& setting) {
     return search;
 }
 
+/// By the names that it usually has: no folder is listed, which for the system's own takes a millisecond.
+std::optional<fs::path> nvrtc_by_name(const fs::path& folder) {
+    std::error_code error;
+    for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
+        if (fs::is_regular_file(folder / name, error)) return folder / name;
+    return std::nullopt;
+}
+
 NvrtcSearch search_folders() {
     NvrtcSearch search;
     for (const auto& list : {program_folders, loader_folders, toolkit_folders, wheel_folders})
         for (const fs::path& folder : list()) {
             if (std::find(search.looked.begin(), search.looked.end(), folder.native()) != search.looked.end()) continue;
             search.looked.push_back(folder.native());
-            search.path = nvrtc_in(folder);
+            search.path = nvrtc_by_name(folder);
             if (search.path) return search;
         }
+    for (const std::string& folder : search.looked) {
+        search.path = nvrtc_in(folder);
+        if (search.path) return search;
+    }
     search.problem = fmt::format("there is no libnvrtc, the compiler that kernels need; {} (looked in {})",
                                  how_to_get_one, fmt::join(search.looked, ", "));
     return search;
@@ -124,9 +136,8 @@ NvrtcSearch search_folders() {
 }  // namespace
 
 std::optional<fs::path> nvrtc_in(const fs::path& folder) {
+    if (auto usual = nvrtc_by_name(folder)) return usual;
     std::error_code error;
-    for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
-        if (fs::is_regular_file(folder / name, error)) return folder / name;
     for (const fs::path& other : children(folder, "libnvrtc.so."))
         if (fs::is_regular_file(other, error)) return other;
     return std::nullopt;

@@ -16,7 +16,7 @@ struct NvrtcSearch {
 };
 
 /// The search of this process, done once: the setting TESSERA_NVRTC, the program's folder and its nvrtc/, the loader
-/// path, toolkit folders, Python wheels.
+/// path, toolkit folders, Python wheels; in all of them under its usual names before in any under another.
 const NvrtcSearch& nvrtc_search();
 
 /// The same search done anew, for the setting's present value.

@@ -87,3 +87,19 @@ TEST_CASE("prepare makes the kernels of a call ready and launches nothing") {
     CHECK(recorded == 1);
     CHECK(fake::count_of("cuLaunchKernel") == 1);
 }
+
+TEST_CASE("on the host both forms of every public function give the same, from a seed and not always the same") {
+    const Stream host = Stream::default_of(Device::host());
+    for (const test::PublicCall& function : test::public_calls()) {
+        INFO(function.name);
+        const test::PreparedCall call = function.prepared(host, 1), other = function.prepared(host, 2);
+        call.clear_outputs(host);
+        const auto cleared = test::PreparedCall::bytes_of(host, call.outputs);
+        call.run();
+        other.run();
+        const auto result = test::PreparedCall::bytes_of(host, call.outputs);
+        CHECK(result == test::PreparedCall::bytes_of(host, call.run_and_allocate()));
+        CHECK(result != cleared);
+        CHECK(result != test::PreparedCall::bytes_of(host, other.outputs));
+    }
+}

@@ -15,8 +15,9 @@ Signature* driver_call(const char* symbol) {
 /// What a captured stream did, ready to be repeated.
 class Graph {
 public:
-    explicit Graph(void* graph) {
-        driver_call<int(void**, void*, unsigned long long)>("cuGraphInstantiateWithFlags")(&executable_, graph, 0);
+    static constexpr unsigned long long auto_free_on_launch = 1;
+    explicit Graph(void* graph, unsigned long long flags = 0) {
+        driver_call<int(void**, void*, unsigned long long)>("cuGraphInstantiateWithFlags")(&executable_, graph, flags);
     }
     bool launch(void* stream) const {
         return driver_call<int(void*, void*)>("cuGraphLaunch")(executable_, stream) == 0;

@@ -4,6 +4,9 @@
 #include <cstdio>
 #include <vector>
 
+#ifdef TESSERA_HAS_BENCH
+#include "bench/launch_cost.hpp"
+#endif
 #include "runtime/driver/driver.hpp"
 #include "tessera/runtime.hpp"
 #include "tests/runtime/programs.hpp"
@@ -69,3 +72,12 @@ TEST_CASE("finding, checking and launching a kernel costs at most half a microse
     CHECK(median(ours) - median(bare) < 500);
     api.library_unload(library);
 }
+
+#ifdef TESSERA_HAS_BENCH
+TEST_CASE("per_token_cast costs the driver's launch and half a microsecond, and one more where it allocates") {
+    const bench::LaunchCost cost = bench::launch_cost(Device::best().stream());
+    std::printf("%s", bench::launch_cost_text(cost).c_str());
+    CHECK(cost.given - cost.bare <= 0.5);
+    CHECK(cost.allocating - cost.bare <= 1.5);
+}
+#endif

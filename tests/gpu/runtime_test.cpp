@@ -13,6 +13,7 @@
 #include "runtime/device_state.hpp"
 #include "runtime/driver/driver.hpp"
 #include "tests/gpu/driver_calls.hpp"
+#include "tests/runtime/child.hpp"
 #include "tests/runtime/programs.hpp"
 
 using namespace tessera;
@@ -138,6 +139,27 @@ TEST_CASE("a kernel runs in a second context of the same GPU") {
         }
         CHECK(test::driver_call<int(void*)>("cuCtxDestroy_v2")(context) == 0);
     }
+}
+
+// In a process of its own: a reset takes everything of this GPU along.
+TEST_CASE("child: the primary context is reset", "[.primary-reset]") {
+    const Device d = Device::best();
+    const CompiledKernel k = Engine::of(d).compile(scale("scale"));
+    const auto run = [&](const Stream& s) {
+        const Tensor x = Tensor::from_host(s, f32, {500}, counting(500).data()), y = Tensor::empty(s, f32, {500});
+        k.launch(s, {x, y}, {Scalar("factor", 2.0f)});
+        return is_scaled(s, y, 2.0f);
+    };
+    const Stream before = d.stream();
+    CHECK(run(before));
+    REQUIRE(test::driver_call<int(int)>("cuDevicePrimaryCtxReset_v2")(0) == 0);
+    CHECK_THROWS_AS(run(before), UsageError);
+    CHECK(run(d.stream()));
+    CHECK(run(Stream::default_of(d)));
+}
+
+TEST_CASE("a primary context that was reset is made anew, and kernels from before run in it") {
+    CHECK(test::passes_in_new_process("[.primary-reset]"));
 }
 
 TEST_CASE("two GPUs: each engine runs on its own") {

@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -176,4 +177,16 @@ TEST_CASE("in a folder the library of CUDA 13 is preferred, then 12, then any") 
         CHECK(runtime::nvrtc_in(path).value() == path / name);
     }
     CHECK_FALSE(runtime::nvrtc_in(path / "missing"));
+}
+
+TEST_CASE("child: the search", "[.search]") {
+    CHECK(runtime::search_nvrtc().path->native() == std::getenv("EXPECTED_PATH"));
+}
+
+TEST_CASE("a library under its usual name is found before one of another version in an earlier folder") {
+    const test::ScratchFolder a, b;
+    std::ofstream(a.path() + "/libnvrtc.so.11.2") << "x";
+    std::ofstream(b.path() + "/libnvrtc.so.13") << "x";
+    const std::string folders = "-u TESSERA_NVRTC LD_LIBRARY_PATH=" + a.path() + ":" + b.path();
+    CHECK(test::passes_in_new_process("[.search]", folders + " EXPECTED_PATH=" + b.path() + "/libnvrtc.so.13"));
 }

@@ -1,8 +1,16 @@
 #include <cstdio>
+#include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "bench/compile_times.hpp"
+#include "bench/launch_cost.hpp"
 #include "bench/report.hpp"
+#include "bench/start_up.hpp"
 #include "dsl/base/error.hpp"
 #include "runtime/device.hpp"
 #include "runtime/settings.hpp"
@@ -40,9 +48,66 @@ int on_host(const std::vector<bench::Case>& cases) {
     return 0;
 }
 
+/// Standard output of this program run anew with these words.
+std::string output_of(std::vector<std::string> words) {
+    std::error_code error;
+    words.insert(words.begin(), std::filesystem::read_symlink("/proc/self/exe", error).native());
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    int ends[2] = {};
+    if (error || ::pipe2(ends, O_CLOEXEC) != 0) throw UsageError("a new process cannot be started: no pipe");
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+    pid_t child = 0;
+    const int failed = ::posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[1]);
+    std::string output;
+    char piece[1024];
+    for (ssize_t got = 0; (got = ::read(ends[0], piece, sizeof piece)) > 0;)
+        output.append(piece, static_cast<std::size_t>(got));
+    ::close(ends[0]);
+    int status = 0;
+    if (failed != 0 || ::waitpid(child, &status, 0) != child || status != 0)
+        throw UsageError(fmt::format("{} failed in a process of its own", fmt::join(words, " ")));
+    return output;
+}
+
+/// Every process is new; the first of each kernel fills the cache and does not count.
+int start_up(const std::string& device) {
+    constexpr int processes = 15;
+    fmt::print("first launch in a new process with a warm disk cache, medians of {} processes{}\n{}", processes,
+               Device::parse(device).is_host() ? "; without a GPU nothing is loaded or launched" : ", the driver up",
+               bench::start_up_head());
+    for (const std::string& kernel : bench::start_up_kernels()) {
+        std::vector<bench::StartUp> times;
+        for (int i = 0; i <= processes; ++i)
+            times.push_back(bench::start_up_from(output_of({"bench", "--device", device, "--start-up-once", kernel})));
+        times.erase(times.begin());
+        for (const bench::StartUp& t : times)
+            if (t.compile > 0) throw UsageError("the disk cache does not keep kernels; look at `tessera doctor`");
+        fmt::print("{}", bench::start_up_row(kernel, times));
+        std::fflush(stdout);
+    }
+    return 0;
+}
+
 }  // namespace
 
 int bench(const BenchRequest& request) {
+    if (!request.once.empty()) {
+        fmt::print("{}", bench::start_up_line(bench::start_up_here(Device::parse(request.device), request.once)));
+        return 0;
+    }
+    if (request.start_up) return start_up(request.device);
+    if (request.launch) {
+        const Stream stream = Device::parse(request.device).stream();
+        fmt::print("{}, medians of host time\n{}", stream.device().name(),
+                   bench::launch_cost_text(bench::launch_cost(stream)));
+        return 0;
+    }
     if (request.compile) return bench::print_compile_times(Target::h200());
     const std::vector<bench::Case> cases = chosen(request.what, request.filter);
     if (request.host) return on_host(cases);

@@ -113,6 +113,10 @@ private:
         command->add_flag("--host", bench_.host, "Measure the host executor instead: elements a second");
         command->add_flag("--compile", bench_.compile,
                           "Measure what making each kernel costs: record, lower, emit, NVRTC (needs no GPU)");
+        command->add_flag("--launch", bench_.launch, "Measure the host time of a launch against the driver's own call");
+        command->add_flag("--start-up", bench_.start_up,
+                          "Measure the first launch in a new process with a warm disk cache, split into its steps");
+        command->add_option("--start-up-once", bench_.once)->group("");
     }
 
     void add_cache() {

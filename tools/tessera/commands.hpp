@@ -51,6 +51,9 @@ struct BenchRequest {
     std::string compare;
     bool host = false;
     bool compile = false;
+    bool launch = false;
+    bool start_up = false;
+    std::string once;  // a start-up in this very process, of this kernel
 };
 int bench(const BenchRequest& request);
 
