@@ -98,13 +98,14 @@ Text Expressions::narrow(Element to, std::span<const Text> values) {
                 value(3));
 }
 
-/// e2m1 from words of two bf16.
-Text Expressions::narrow_bf16(std::span<const Text> words) {
+/// e2m1 from words of two bf16 or f16.
+Text Expressions::narrow_halves(Element half, std::span<const Text> words) {
     const Text zero{"0u"};
     const auto word = [&](std::size_t i) { return i < words.size() ? words[i] : zero; };
-    if (words.size() == 1) return call(helpers_.use("e2m1x2_from_bf16"), word(0));
-    if (words.size() == 2) return call(helpers_.use("e2m1x4_from_bf16"), word(0), word(1));
-    return call(helpers_.use("e2m1x8_from_bf16"), word(0), word(1), word(2), word(3));
+    const auto name = [&](int codes) { return helpers_.use(fmt::format("e2m1x{}_from_{}", codes, name_of(half))); };
+    if (words.size() == 1) return call(name(2), word(0));
+    if (words.size() == 2) return call(name(4), word(0), word(1));
+    return call(name(8), word(0), word(1), word(2), word(3));
 }
 
 Text Expressions::float_to_integer(Element to, Element from, const Text& value) {
@@ -143,9 +144,9 @@ Text Expressions::cast(Element to, Piece from) {
     if (type == to) return element(from.node, from.lane);
     if (const auto bits = expanded(to, from))
         return bits->bit == 0 ? bits->word : infix(bits->word, ">>", {std::to_string(bits->bit)}, Precedence::shift);
-    if (to == e2m1 && type == bf16) {
+    if (to == e2m1 && (type == bf16 || type == f16)) {
         const Text word = element(from.node, from.lane);
-        return narrow_bf16({&word, 1});
+        return narrow_halves(type, {&word, 1});
     }
     if (to == ue8m0) return infix(call("__float_as_uint", f32_to_round(from)), ">>", {"23"}, Precedence::shift);
     if (to == tf32) return call(helpers_.use("tf32_from_f32"), f32_to_round(from));

@@ -70,55 +70,66 @@ Helper from_f32_of_sm100(const char* name, int count) {
     return {name, text + fmt::format("        : \"=r\"(r)\n        : {});\n    return r;\n}}\n", inputs), {}, 100};
 }
 
-Helper top_from_bf16x2() {
-    return {"e2m1_top_from_bf16x2",
-            R"(__device__ __forceinline__ unsigned e2m1_top_from_bf16x2(unsigned y) {
-    const unsigned z = max_bf16x2(min_bf16x2(y, 0x40c040c0u), 0xc0c0c0c0u);
+/// Two halves at once, where a value of the code's format in them is exact. `magic` is (2^m + 3) in bf16, 2^m in f16,
+/// whose exponent adds up to a multiple of 16 by itself; `factor` brings n and b to the top of each half.
+Helper top_from_halves(const char* type, const char* six, const char* minus_six, const char* exponent, const char* one,
+                       const char* magic, const char* factor) {
+    const std::string least = fmt::format("min_{}x2", type), largest = fmt::format("max_{}x2", type);
+    return {fmt::format("e2m1_top_from_{}x2", type),
+            fmt::format(R"(__device__ __forceinline__ unsigned e2m1_top_from_{0}x2(unsigned y) {{
+    const unsigned z = max_{0}x2(min_{0}x2(y, {1}), {2});
     unsigned e, r;
-    asm("max.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(e) : "r"(z & 0xff80ff80u), "r"(0x3f803f80u));
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(e), "r"(0x42864286u), "r"(z));
-    return r * 4160u + (r & 0x80008000u);
-}
+    asm("max.xorsign.abs.{0}x2 %0, %1, %2;" : "=r"(e) : "r"(z & {3}), "r"({4}));
+    asm("fma.rn.{0}x2 %0, %1, %2, %3;" : "=r"(r) : "r"(e), "r"({5}), "r"(z));
+    return r * {6} + (r & 0x80008000u);
+}}
 )",
-            {"min_bf16x2", "max_bf16x2"}};
+                        type, six, minus_six, exponent, one, magic, factor),
+            {least, largest}};
 }
 
-/// The codes stand in the top four bits of each half; in `a` and `b` in the high halves of bytes, even ones first.
-std::vector<Helper> from_bf16() {
-    return {{"e2m1x2_from_bf16",
-             R"(__device__ __forceinline__ unsigned e2m1x2_from_bf16(unsigned a) {
-    const unsigned r = e2m1_top_from_bf16x2(a);
+/// The codes stand in the top four bits of each half; in `r` and `s` in the high halves of bytes, even ones first.
+std::vector<Helper> from_halves(const char* type) {
+    const std::string top = fmt::format("e2m1_top_from_{}x2", type);
+    const auto helper = [&](int codes, const char* body) {
+        const std::string name = fmt::format("e2m1x{}_from_{}", codes, type);
+        std::string text = head(name.c_str(), "unsigned", codes / 2) + body;
+        for (std::size_t at; (at = text.find("TOP")) != std::string::npos;) text.replace(at, 3, top);
+        return Helper{name, text, {top}};
+    };
+    return {helper(2, R"(
+    const unsigned r = TOP(a);
     return ((r >> 12) & 0x0fu) | ((r >> 24) & 0xf0u);
 }
-)",
-             {"e2m1_top_from_bf16x2"}},
-            {"e2m1x4_from_bf16",
-             R"(__device__ __forceinline__ unsigned e2m1x4_from_bf16(unsigned a, unsigned b) {
-    const unsigned r = __byte_perm(e2m1_top_from_bf16x2(a), e2m1_top_from_bf16x2(b), 0x7351);
+)"),
+            helper(4, R"(
+    const unsigned r = __byte_perm(TOP(a), TOP(b), 0x7351);
     return ((r >> 4) & 0x0f0fu) | ((r >> 16) & 0xf0f0u);
 }
-)",
-             {"e2m1_top_from_bf16x2"}},
-            {"e2m1x8_from_bf16",
-             R"(__device__ __forceinline__ unsigned e2m1x8_from_bf16(unsigned a, unsigned b, unsigned c, unsigned d) {
-    const unsigned r = __byte_perm(e2m1_top_from_bf16x2(a), e2m1_top_from_bf16x2(b), 0x7351);
-    const unsigned s = __byte_perm(e2m1_top_from_bf16x2(c), e2m1_top_from_bf16x2(d), 0x7351);
+)"),
+            helper(8, R"(
+    const unsigned r = __byte_perm(TOP(a), TOP(b), 0x7351);
+    const unsigned s = __byte_perm(TOP(c), TOP(d), 0x7351);
     return ((__byte_perm(r, s, 0x5410) >> 4) & 0x0f0f0f0fu) | (__byte_perm(r, s, 0x7632) & 0xf0f0f0f0u);
 }
-)",
-             {"e2m1_top_from_bf16x2"}}};
+)")};
 }
 
-Helper from_bf16_of_sm100(const char* name, const char* by_way_of, int words) {
+Helper from_halves_of_sm100(const std::string& type, int codes) {
     std::string values;
-    for (int i = 0; i < words; ++i)
-        values += fmt::format("{0}__uint_as_float({1} << 16), __uint_as_float({1} & 0xffff0000u)",
-                              i == 0 ? "" : ",\n        ", names[i]);
+    for (int i = 0; i < codes / 2; ++i)
+        values += type == "bf16" ? fmt::format("{0}__uint_as_float({1} << 16), __uint_as_float({1} & 0xffff0000u)",
+                                               i == 0 ? "" : ",\n        ", names[i])
+                                 : fmt::format("{0}f32_from_f16({1}, 0), f32_from_f16({1}, 1)",
+                                               i == 0 ? "" : ",\n        ", names[i]);
+    const std::string name = fmt::format("e2m1x{}_from_{}", codes, type),
+                      by_way_of = fmt::format("e2m1x{}_from_f32", codes);
+    std::vector<std::string> needs = {by_way_of};
+    if (type == "f16") needs.push_back("f32_from_f16");
     return {name,
             fmt::format("__device__ __forceinline__ unsigned {}({}) {{\n    return {}(\n        {});\n}}\n", name,
-                        list("unsigned", words), by_way_of, values),
-            {by_way_of},
-            100};
+                        list("unsigned", codes / 2), by_way_of, values),
+            needs, 100};
 }
 
 /// Two codes to two halves. Byte 1 and byte 3 get a code each, in the high four bits, byte 2 eight copies of the lower
@@ -173,7 +184,8 @@ std::vector<Helper> e2m1_helpers() {
         to_halves("f16x2_from_e2m1", 3, "0x8e008e00u", "mul_f16x2", "0x74007400u"),
         to_e4m3(),
         top_from_f32(),
-        top_from_bf16x2(),
+        top_from_halves("bf16", "0x40c040c0u", "0xc0c0c0c0u", "0xff80ff80u", "0x3f803f80u", "0x42864286u", "4160u"),
+        top_from_halves("f16", "0x46004600u", "0xc600c600u", "0xfc00fc00u", "0x3c003c00u", "0x60006000u", "4104u"),
     };
     constexpr struct {
         int count;
@@ -181,10 +193,10 @@ std::vector<Helper> e2m1_helpers() {
     } widths[] = {{1, "e2m1x1_from_f32"}, {2, "e2m1x2_from_f32"}, {4, "e2m1x4_from_f32"}, {8, "e2m1x8_from_f32"}};
     for (const auto& [count, name] : widths) all.push_back(from_f32(name, count));
     for (const auto& [count, name] : widths) all.push_back(from_f32_of_sm100(name, count));
-    for (Helper& helper : from_bf16()) all.push_back(std::move(helper));
-    all.push_back(from_bf16_of_sm100("e2m1x2_from_bf16", "e2m1x2_from_f32", 1));
-    all.push_back(from_bf16_of_sm100("e2m1x4_from_bf16", "e2m1x4_from_f32", 2));
-    all.push_back(from_bf16_of_sm100("e2m1x8_from_bf16", "e2m1x8_from_f32", 4));
+    for (const char* type : {"bf16", "f16"}) {
+        for (Helper& helper : from_halves(type)) all.push_back(std::move(helper));
+        for (const int codes : {2, 4, 8}) all.push_back(from_halves_of_sm100(type, codes));
+    }
     return all;
 }
 

@@ -77,17 +77,56 @@ Text Expressions::computed(const ir::Node& node, int lane) {
         return node.type == boolean ? infix(moved, "!=", {"0"}, Precedence::equality) : moved;
     }
     if (const auto* op = node.as<ir::WarpReduce>()) return warp_reduce(*op);
+    if (node.as<ir::Lookup>() != nullptr) return lookup(node);
     return leaf(node);
 }
 
 Text Expressions::warp_reduce(const ir::WarpReduce& op) {
     const bool truth = op.value->type == boolean, largest = op.op == ir::ReduceOp::max;
-    const char* const name = truth                              ? (largest ? "__any_sync" : "__all_sync")
-                             : op.op == ir::ReduceOp::sum ? "__reduce_add_sync"
-                             : largest                    ? "__reduce_max_sync"
-                                                          : "__reduce_min_sync";
+    const char* const name = truth                           ? (largest ? "__any_sync" : "__all_sync")
+                             : op.op == ir::ReduceOp::sum    ? "__reduce_add_sync"
+                             : op.op == ir::ReduceOp::bit_or ? "__reduce_or_sync"
+                             : largest                       ? "__reduce_max_sync"
+                                                             : "__reduce_min_sync";
     const Text all = call(name, Text{"0xffffffffu"}, scalar(op.value));
     return truth ? infix(all, "!=", {"0"}, Precedence::equality) : all;
+}
+
+/// A whole word of results at once, or one.
+Text Expressions::lookup(const ir::Node& node) {
+    const auto& op = *node.as<ir::Lookup>();
+    const bool one = node.lanes() == 1, bytes = op.table.size() == 2;
+    const auto helper = [&](const char* type) {
+        return helpers_.use(std::string(type) + (one ? "_lookup" : bytes ? "x4_lookup" : "x8_lookup"));
+    };
+    std::vector<Text> arguments;
+    if (one || !bytes) {
+        arguments.push_back(word(op.index));
+    } else {
+        const auto [codes, half] = four_codes(*op.index);
+        arguments.push_back(codes);
+        arguments.push_back({std::to_string(half)});
+    }
+    for (ir::Ref entries : op.table) arguments.push_back(word(entries));
+    if (node.type == u8) return call(helper("u8"), arguments);
+    const Text mask{one ? "0x8u" : bytes ? "0x80808080u" : "0x88888888u"};
+    arguments.push_back(op.signs ? conditional(element(op.signs, 0), mask, {"0u"}) : mask);
+    return call(helper(bytes ? "e4m3" : "e2m1"), arguments);
+}
+
+/// The word that four codes stand in side by side, and the half of it that they are.
+std::pair<Text, int> Expressions::four_codes(const ir::Node& index) {
+    if (const auto* pack_op = index.as<ir::Pack>()) {
+        std::vector<Bits> bits;
+        for (ir::Ref element : pack_op->elements) bits.push_back(bits_of_piece({element, 0}));
+        bool together = !bits[0].constant && bits[0].bit % 16 == 0;
+        for (int i = 1; i < 4 && together; ++i) {
+            const Bits& next = bits[static_cast<std::size_t>(i)];
+            together = !next.constant && next.word.text == bits[0].word.text && next.bit == bits[0].bit + 4 * i;
+        }
+        if (together) return {bits[0].word, bits[0].bit / 16};
+    }
+    return {packed(index), 0};
 }
 
 Text Expressions::word(ir::Ref ref) {

@@ -53,6 +53,8 @@ private:
     Text leaf(const ir::Node& node);
     Text computed(const ir::Node& node, int lane);
     Text from_word(const ir::Node& node, int lane);
+    Text lookup(const ir::Node& node);
+    std::pair<Text, int> four_codes(const ir::Node& index);
     Text warp_reduce(const ir::WarpReduce& op);
 
     // arithmetic.cpp: operands and results are scalars of `type`
@@ -71,6 +73,7 @@ private:
     Text packed_unary(ir::UnaryOp op, Element type, int lanes, const Text& word);
     Text packed_binary(ir::BinaryOp op, Element type, const Text& a, const Text& b);
     Bits bits_of_piece(Piece piece);
+    std::optional<Text> pack_operations(Element type, std::span<const Piece> pieces);
     std::optional<Text> pack_casts(Element type, std::span<const Piece> pieces);
 
     // bytes.cpp
@@ -84,7 +87,7 @@ private:
     Text f32_to_round(Piece piece);
     std::optional<Bits> expanded(Element to, Piece from);
     Text narrow(Element to, std::span<const Text> f32s);
-    Text narrow_bf16(std::span<const Text> words);
+    Text narrow_halves(Element half, std::span<const Text> words);
     Text widen(Element from, const Text& word, int lane);
     Text float_to_integer(Element to, Element from, const Text& value);
     Text number(Element to, Element from, const Text& value);

@@ -188,6 +188,7 @@ std::span<const Helper> helper_table() {
         auto* all = new std::vector<Helper>(whole_byte_helpers());
         for (Helper& helper : e2m1_helpers()) all->push_back(std::move(helper));
         for (Helper& helper : e5m6_helpers()) all->push_back(std::move(helper));
+        for (Helper& helper : lookup_helpers()) all->push_back(std::move(helper));
         all->push_back(report_helper());
         return all;
     }();

@@ -1,7 +1,6 @@
 #include "dsl/emit/helpers.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "dsl/base/error.hpp"
 
@@ -9,17 +8,17 @@ namespace tessera::emit {
 
 HelperSet::HelperSet(const Target& target) : sm_(target.sm), used_(helper_table().size(), false) {}
 
-const char* HelperSet::use(const char* name) {
+const std::string& HelperSet::use(std::string_view name) {
     const auto table = helper_table();
     for (std::size_t i = table.size(); i-- > 0;) {
-        if (table[i].from_sm > sm_ || std::strcmp(table[i].name, name) != 0) continue;
+        if (table[i].from_sm > sm_ || table[i].name != name) continue;
         if (!used_[i]) {
             used_[i] = true;
-            for (const char* needed : table[i].needs) use(needed);
+            for (const std::string& needed : table[i].needs) use(needed);
         }
         return table[i].name;
     }
-    throw InternalError(std::string("there is no device helper called ") + name);
+    throw InternalError("there is no device helper called " + std::string(name));
 }
 
 std::string HelperSet::use(const MemoryHelper& helper) {

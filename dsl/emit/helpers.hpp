@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dsl/base/target.hpp"
@@ -11,18 +12,19 @@ namespace tessera::emit {
 
 /// A small device function that generated text may call.
 struct Helper {
-    const char* name;
+    std::string name;
     std::string text;
-    std::vector<const char*> needs;  // helpers that it calls; they stand before it in the table
+    std::vector<std::string> needs;  // helpers that it calls; they stand before it in the table
     int from_sm = 0;                 // of rows of one name, the last that the target reaches is meant
 };
 
 /// All of them, in the order in which they are printed.
 std::span<const Helper> helper_table();
 
-/// Parts of the table: conversions of the packed formats; reports.
+/// Parts of the table: conversions of the packed formats; tables of codes; reports.
 std::vector<Helper> e2m1_helpers();
 std::vector<Helper> e5m6_helpers();
+std::vector<Helper> lookup_helpers();
 Helper report_helper();
 
 /// The device functions that one translation unit uses.
@@ -32,7 +34,7 @@ public:
 
     /// Marks a helper of the table, and what it needs, as used. Returns the name. Errors: InternalError if there is
     /// none.
-    const char* use(const char* name);
+    const std::string& use(std::string_view name);
 
     /// Marks an access helper as used; returns its function's name.
     std::string use(const MemoryHelper& helper);

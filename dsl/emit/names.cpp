@@ -44,9 +44,8 @@ std::string identifier(const std::string& wanted) {
 const std::unordered_set<std::string>& never_free() {
     static const auto& names = *[] {
         std::istringstream words(reserved);
-        auto* all =
-            new std::unordered_set<std::string>{Names::thread, Names::block, Names::shared_memory, Names::record,
-                                                Names::words,  Names::bytes, Names::codes};
+        auto* all = new std::unordered_set<std::string>{
+            Names::thread, Names::block, Names::shared_memory, Names::record, Names::words, Names::bytes, Names::codes};
         for (std::string word; words >> word;) all->insert(word);
         for (const Helper& helper : helper_table()) all->insert(helper.name);
         for (const std::string& name : all_memory_helper_names()) all->insert(name);

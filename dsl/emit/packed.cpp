@@ -53,6 +53,7 @@ bool Expressions::has_word_form(const ir::Node& node) const {
         return op->a->type == node.type && is_packed_operation(op->op, node.type);
     if (const auto* op = node.as<ir::Bitcast>())
         return bits_of(op->value->type) * op->value->lanes() == bits_of(node.type) * node.lanes();
+    if (node.as<ir::Lookup>() != nullptr) return node.lanes() * bits_of(node.type) == 32;
     return node.as<ir::Register>() != nullptr || node.as<ir::Local>() != nullptr || node.as<ir::Shuffle>() != nullptr;
 }
 
@@ -70,6 +71,7 @@ Text Expressions::packed(const ir::Node& node) {
         return op->value->lanes() > 1 || bits_of(op->value->type) < 32 ? word(op->value) : bitcast(u32, {op->value, 0});
     if (const auto* op = node.as<ir::Shuffle>())
         return call("__shfl_xor_sync", Text{"0xffffffffu"}, word(op->value), Text{std::to_string(op->mask)});
+    if (node.as<ir::Lookup>() != nullptr) return lookup(node);
     return leaf(node);
 }
 
@@ -123,7 +125,9 @@ Expressions::Bits Expressions::bits_of_piece(Piece from) {
 std::optional<Text> Expressions::pack_casts(Element type, std::span<const Piece> pieces) {
     if (!has_conversion(type)) return std::nullopt;
     std::vector<Piece> sources;
-    bool all_bf16 = true;
+    const Element half =
+        origin(pieces[0]).node->as<ir::Cast>() ? origin(pieces[0]).node->as<ir::Cast>()->value->type : f32;
+    bool all_halves = type == e2m1 && (half == bf16 || half == f16);
     for (const Piece& piece : pieces) {
         const Piece made = origin(piece);
         const auto* op = made.node->as<ir::Cast>();
@@ -131,23 +135,41 @@ std::optional<Text> Expressions::pack_casts(Element type, std::span<const Piece>
         const Piece source{op->value, op->value->lanes() == 1 ? 0 : made.lane};
         if (expanded(type, source)) return std::nullopt;
         sources.push_back(source);
-        all_bf16 = all_bf16 && op->value->type == bf16;
+        all_halves = all_halves && op->value->type == half;
     }
     std::vector<Text> values;
-    if (type == e2m1 && all_bf16) {
+    if (all_halves) {
         const std::span<const Piece> halves = sources;
         for (std::size_t i = 0; i < halves.size(); i += 2)
-            values.push_back(pack(bf16, halves.subspan(i, std::min<std::size_t>(2, halves.size() - i))));
-        return narrow_bf16(values);
+            values.push_back(pack(half, halves.subspan(i, std::min<std::size_t>(2, halves.size() - i))));
+        return narrow_halves(half, values);
     }
     for (const Piece& source : sources) values.push_back(f32_to_round(source));
     return narrow(type, values);
+}
+
+/// Where both halves are results of one operation that has a packed form.
+std::optional<Text> Expressions::pack_operations(Element type, std::span<const Piece> pieces) {
+    if ((type != bf16 && type != f16) || pieces.size() != 2) return std::nullopt;
+    std::vector<Piece> left, right;
+    std::optional<BinaryOp> common;
+    for (const Piece& piece : pieces) {
+        const Piece made = origin(piece);
+        const auto* op = made.node->as<ir::Binary>();
+        if (op == nullptr || made.node->lanes() > 1 || !is_packed_operation(op->op, type)) return std::nullopt;
+        if (common && *common != op->op) return std::nullopt;
+        common = op->op;
+        left.push_back({op->a, 0});
+        right.push_back({op->b, 0});
+    }
+    return packed_binary(*common, type, pack(type, left), pack(type, right));
 }
 
 Text Expressions::pack(Element type, std::span<const Piece> pieces) {
     const int bits = register_bits_of(type), lanes = static_cast<int>(pieces.size());
     require_internal(lanes > 0 && lanes * bits <= 32, "a packed word has more than 32 bits");
     if (const auto casts = pack_casts(type, pieces)) return *casts;
+    if (const auto operations = pack_operations(type, pieces)) return *operations;
     if (bits == 32) return element(pieces[0].node, pieces[0].lane);
     std::vector<Bits> parts;
     for (const Piece& piece : pieces) parts.push_back(bits_of_piece(piece));

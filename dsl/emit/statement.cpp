@@ -50,8 +50,10 @@ void Statements::print(const ir::For& loop) {
     if (loop.when) {
         const auto* truth = loop.end->as<ir::Cast>();
         const bool plain = truth != nullptr && truth->value->type == boolean;
-        writer_.open("if (" + (plain ? expressions_.scalar(truth->value).text
-                                     : within(expressions_.scalar(loop.end), Precedence::equality) + " != 0") + ")");
+        writer_.open("if (" +
+                     (plain ? expressions_.scalar(truth->value).text
+                            : within(expressions_.scalar(loop.end), Precedence::equality) + " != 0") +
+                     ")");
         print(loop.body);
         return writer_.close("when");
     }

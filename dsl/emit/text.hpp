@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 // A piece of C++ source that knows how tightly it binds, so that parentheses appear only where they are needed.
 
@@ -59,6 +60,12 @@ Text call(const std::string& name, const Texts&... arguments) {
     std::string out = name + "(";
     const char* separator = "";
     ((out += separator, out += arguments.text, separator = ", "), ...);
+    return {out + ")"};
+}
+
+inline Text call(const std::string& name, const std::vector<Text>& arguments) {
+    std::string out = name + "(";
+    for (std::size_t i = 0; i < arguments.size(); ++i) out += (i == 0 ? "" : ", ") + arguments[i].text;
     return {out + ")"};
 }
 

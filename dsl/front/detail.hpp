@@ -36,6 +36,8 @@ Ref constant(Element type, std::uint64_t value, const Place& place);
 Ref unary(ir::UnaryOp op, Ref value, const Place& place);
 Ref binary(ir::BinaryOp op, Ref a, Ref b, const Place& place);
 Ref fma(Ref a, Ref b, Ref c, const Place& place);
+/// signs: null if those of all codes count.
+Ref lookup(Ref codes, const Ref (&table)[8], Ref signs, const Place& place);
 Ref select(Ref condition, Ref a, Ref b, const Place& place);
 Ref cast(Element to, Ref value, const Place& place);
 Ref bitcast(Element to, Ref value, const Place& place);

@@ -83,6 +83,33 @@ Value<T, C> select(const Value<boolean, C>& condition, const Value<T, 0>& a, con
     return Value<T, C>(detail::select(condition.node(at), a.node(at), b.node(at), at));
 }
 
+namespace detail {
+template <Element To, int R, class Entry>
+Value<To, R> mapped(const Value<e2m1, R>& codes, Entry& entry, Ref signs, std::source_location at) {
+    static_assert(To == e2m1 || To == e4m3 || To == u8, "tessera: codes are mapped to e2m1, e4m3 or u8");
+    constexpr float magnitudes[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
+    Ref table[8];
+    for (int i = 0; i < 8; ++i) table[i] = Rhs<To, R>(entry(magnitudes[i]), at).node;
+    return Value<To, R>(lookup(codes.node(at), table, signs, at));
+}
+}  // namespace detail
+
+/// entry(m) of each code's magnitude m = 0, 0.5, 1, 1.5, 2, 3, 4, 6, negated where the code is negative; u8 takes no
+/// sign. `entry` is called 8 times and gives numbers, or tiles that meet the codes: codes that share a table cost an
+/// eighth of what computing with their values does.
+template <Element To, int R, class Entry>
+Value<To, R> map_magnitudes(const Value<e2m1, R>& codes, Entry&& entry,
+                            std::source_location at = std::source_location::current()) {
+    return detail::mapped<To>(codes, entry, nullptr, at);
+}
+/// The same with signs taken only where `signs` holds.
+template <Element To, int R, class Entry>
+Value<To, R> map_magnitudes(const Value<e2m1, R>& codes, Entry&& entry, const Value<boolean, R>& signs,
+                            std::source_location at = std::source_location::current()) {
+    static_assert(To != u8, "tessera: u8 takes no sign");
+    return detail::mapped<To>(codes, entry, signs.node(at), at);
+}
+
 /// Converts by value: to nearest even; e4m3 saturates at ±448; float to integer truncates.
 template <Element To, Element T, int R>
 Value<To, R> cast(const Value<T, R>& v, std::source_location at = std::source_location::current()) {
@@ -122,6 +149,14 @@ Value<T, R> reduce_min(const Value<T, R>& v, Axis<N>, std::source_location at = 
     static_assert(detail::has_arithmetic<T> || T == Element::boolean,
                   "tessera: this element type has no order; cast<f32>(v) first");
     return Value<T, R>(detail::reduce(ir::ReduceOp::min, v.node(at), N, at));
+}
+
+/// Bitwise or along axis N, which stays with extent 1.
+template <Element T, int R, int N>
+Value<T, R> reduce_or(const Value<T, R>& v, Axis<N>, std::source_location at = std::source_location::current()) {
+    static_assert(N >= 0 && N < R, "tessera: the reduction names an axis that the value does not have");
+    static_assert(is_integer(T), "tessera: only whole numbers have bits to join");
+    return Value<T, R>(detail::reduce(ir::ReduceOp::bit_or, v.node(at), N, at));
 }
 
 /// Whether the mask holds anywhere in the block's tile, as one truth for all its threads; see Kernel::when.

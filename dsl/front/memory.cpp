@@ -90,9 +90,10 @@ Ref load(const ViewSpec& spec, Ref fill, const PerThread& per_thread, const Plac
     if (lanes < 0 || (lanes & (lanes - 1)) != 0)
         throw UsageError(place, fmt::format("a load over {} lanes: the threads of a row are a power of two", lanes));
     if (lanes > 0 && per_thread.rank() == 0)
-        throw UsageError(place, fmt::format("a load over {} lanes without per_thread; say how many elements of each axis "
-                                            "a thread holds side by side",
-                                            lanes));
+        throw UsageError(place,
+                         fmt::format("a load over {} lanes without per_thread; say how many elements of each axis "
+                                     "a thread holds side by side",
+                                     lanes));
     return r.bind(type, tile, place, ir::Load{std::move(view), fill, per_thread, lanes});
 }
 

@@ -109,8 +109,9 @@ void Recorder::require_open(Ref value, const Place& place) const {
     if (!is_open(scope_of_[id]))
         throw UsageError(
             place,
-            fmt::format("a value made inside a loop or condition ({}:{}) is used after it ended; carry it out with k.variable",
-                        value->place.file, value->place.line));
+            fmt::format(
+                "a value made inside a loop or condition ({}:{}) is used after it ended; carry it out with k.variable",
+                value->place.file, value->place.line));
 }
 
 bool Recorder::is_open(int scope) const {

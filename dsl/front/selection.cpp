@@ -15,8 +15,7 @@ Ref order_of(Ref value, const Place& at) {
     const auto number = [&](std::uint64_t n) { return constant(u32, n, at); };
     constexpr std::uint64_t sign = 0x80000000u;
     if (value->type == u32) return unary(ir::UnaryOp::bit_not, value, at);
-    if (value->type == i32)
-        return binary(ir::BinaryOp::bit_xor, bitcast(u32, value, at), number(sign - 1), at);
+    if (value->type == i32) return binary(ir::BinaryOp::bit_xor, bitcast(u32, value, at), number(sign - 1), at);
     // 0 − v: both zeros become +0, and every NaN the one whose bits are largest.
     const Ref bits = bitcast(u32, binary(ir::BinaryOp::sub, constant(f32, 0.0, at), value, at), at);
     const Ref spread = binary(ir::BinaryOp::shr, bitcast(i32, bits, at), constant(i32, std::int64_t{31}, at), at);

@@ -3,8 +3,8 @@
 #include "dsl/front/value.hpp"
 
 // Choosing elements along an axis. The order is total: larger values first, −0 equals +0, NaN last, and of equal
-// elements the one with the lower index. So indices are distinct and in range, whatever a line holds. A line must lie in
-// one warp: load with per_thread and lanes = 32.
+// elements the one with the lower index. So indices are distinct and in range, whatever a line holds. A line must lie
+// in one warp: load with per_thread and lanes = 32.
 
 namespace tessera {
 
@@ -15,13 +15,12 @@ Ref least(Ref value, int axis, int first, int count, const Place& place);
 template <Element T, int R, int N>
 constexpr void require_selectable() {
     static_assert(N >= 0 && N < R, "tessera: the selection names an axis that the value does not have");
-    static_assert(T == f32 || T == i32 || T == u32,
-                  "tessera: selection is for f32, i32 and u32; cast<f32>(v) first");
+    static_assert(T == f32 || T == i32 || T == u32, "tessera: selection is for f32, i32 and u32; cast<f32>(v) first");
 }
 }  // namespace detail
 
-/// Where elements stand in the order along axis N, as whole numbers that all differ: the first has the smallest. The low
-/// 32 bits are the index along the axis, the high ones follow from the value.
+/// Where elements stand in the order along axis N, as whole numbers that all differ: the first has the smallest. The
+/// low 32 bits are the index along the axis, the high ones follow from the value.
 template <Element T, int R, int N>
 Value<u64, R> rank_key(const Value<T, R>& v, Axis<N>, std::source_location at = std::source_location::current()) {
     detail::require_selectable<T, R, N>();

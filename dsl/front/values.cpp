@@ -126,6 +126,20 @@ Ref fma(Ref a, Ref b, Ref c, const Place& place) {
                        ir::Fma{spread(a, shape, place), spread(b, shape, place), spread(c, shape, place)});
 }
 
+Ref lookup(Ref codes, const Ref (&table)[8], Ref signs, const Place& place) {
+    using_value(codes, place);
+    const auto as_codes = [&](Ref operand) {
+        using_value(operand, place);
+        if (!(meet(codes, operand, place) == codes->shape))
+            throw UsageError(place, fmt::format("a table of extents {} for codes of extents {}; it has theirs, or 1",
+                                                text_of(operand->shape), text_of(codes->shape)));
+        return spread(operand, codes->shape, place);
+    };
+    ir::Lookup node{codes, {}, signs ? as_codes(signs) : nullptr};
+    for (Ref entry : table) node.table.push_back(as_codes(entry));
+    return elementwise(table[0]->type, codes->shape, place, std::move(node));
+}
+
 Ref select(Ref condition, Ref a, Ref b, const Place& place) {
     for (Ref v : {condition, a, b}) using_value(v, place);
     Shape shape = meet(a, b, place);

@@ -134,6 +134,25 @@ Lanes Expressions::of(const ir::Node& n, const ir::Fma& op) {
     return lanes;
 }
 
+Lanes Expressions::of(const ir::Node& n, const ir::Lookup& op) {
+    const LaneFunction fn = lookup_function(n.type, true), magnitude = lookup_function(n.type, false);
+    if (fn == nullptr) refuse(n, "its operation does not fit its operands");
+    const int signs = op.signs ? scalar(op.signs) : -1;
+    const auto table_word = [&](std::size_t i) { return joined((*this)(op.table[i]), n.type, false); };
+    const int low = table_word(0), high = op.table.size() > 1 ? table_word(1) : low;
+    const Lanes index = (*this)(op.index);
+    Lanes lanes;
+    for (int i = 0; i < index.count; ++i) {
+        int entry = numbering_.operate(fn, {index[i], low, high}, false);
+        if (op.signs) {
+            const int positive = numbering_.operate(magnitude, {index[i], low, high}, false);
+            entry = numbering_.operate(select_function(false), {signs, entry, positive}, false);
+        }
+        lanes.push_back(entry);
+    }
+    return lanes;
+}
+
 Lanes Expressions::of(const ir::Node& n, const ir::Select& op) {
     const Lanes condition = (*this)(op.condition), a = (*this)(op.a), b = (*this)(op.b);
     Lanes lanes;

@@ -57,6 +57,7 @@ private:
     Lanes of(const ir::Node& n, const ir::Unary& op);
     Lanes of(const ir::Node& n, const ir::Binary& op);
     Lanes of(const ir::Node& n, const ir::Fma& op);
+    Lanes of(const ir::Node& n, const ir::Lookup& op);
     Lanes of(const ir::Node& n, const ir::Select& op);
     Lanes of(const ir::Node& n, const ir::Cast& op);
     Lanes of(const ir::Node& n, const ir::Bitcast& op);

@@ -56,8 +56,31 @@ void insert_loop(void* out, const void* const* in, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) to[i] = word[i] | (Word{value[i]} << amount);
 }
 
+/// Entries of `Bits` bits, packed in two words or less.
+template <int Bits, u32 Sign>
+void lookup_loop(void* out, const void* const* in, std::size_t n) {
+    const auto* code = static_cast<const u32*>(in[0]);
+    const auto* low = static_cast<const u32*>(in[1]);
+    const auto* high = static_cast<const u32*>(in[2]);
+    auto* __restrict to = static_cast<u32*>(out);
+    constexpr u32 in_low = 32 / Bits, mask = (1u << Bits) - 1;
+    for (std::size_t i = 0; i < n; ++i) {
+        const u32 entry = code[i] & 7u;
+        const u32 word = entry < in_low ? low[i] : high[i];
+        to[i] = (word >> (entry % in_low * Bits) & mask) ^ ((code[i] >> 3 & 1u) * Sign);
+    }
+}
+
 }  // namespace
 
+LaneFunction lookup_function(Element type, bool with_sign) {
+    switch (type) {
+        case Element::e2m1: return with_sign ? &lookup_loop<4, 0x8> : &lookup_loop<4, 0>;
+        case Element::e4m3: return with_sign ? &lookup_loop<8, 0x80> : &lookup_loop<8, 0>;
+        case Element::u8: return &lookup_loop<8, 0>;
+        default: return nullptr;
+    }
+}
 LaneFunction select_function(bool wide) { return wide ? &select_loop<u64> : &select_loop<u32>; }
 LaneFunction copy_function(bool wide) { return wide ? &copy_all<u64> : &copy_all<u32>; }
 LaneFunction broadcast_function(bool wide) { return wide ? &broadcast_loop<u64> : &broadcast_loop<u32>; }

@@ -25,6 +25,9 @@ LaneFunction fma_function();
 /// 2^100], unless a is 0 or one of them is NaN.
 LaneFunction unbounded_function();
 
+/// in: e2m1 codes, then the words of a table: of e2m1 one, twice. out = the entry of the code's magnitude, negated
+/// where the code is negative if it is `with_sign`; u8 has no sign. Null for other types.
+LaneFunction lookup_function(Element type, bool with_sign);
 /// in: condition (boolean), then the two choices.
 LaneFunction select_function(bool wide);
 /// in: one register of the same kind.

@@ -13,6 +13,8 @@ template <class T, ir::ReduceOp O>
 T fold(T a, T b) {
     if constexpr (O == ir::ReduceOp::sum)  // wraps
         return static_cast<T>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+    else if constexpr (O == ir::ReduceOp::bit_or)
+        return a | b;
     else
         return O == ir::ReduceOp::max ? std::max(a, b) : std::min(a, b);
 }
@@ -35,6 +37,7 @@ LaneFunction for_operation(ir::ReduceOp op) {
         case ir::ReduceOp::sum: return &loop<T, ir::ReduceOp::sum>;
         case ir::ReduceOp::max: return &loop<T, ir::ReduceOp::max>;
         case ir::ReduceOp::min: return &loop<T, ir::ReduceOp::min>;
+        case ir::ReduceOp::bit_or: return &loop<T, ir::ReduceOp::bit_or>;
     }
     return nullptr;
 }

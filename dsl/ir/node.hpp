@@ -64,6 +64,15 @@ struct Fma {  // a · b + c, rounded once; f32
     Ref a, b, c;
     static void fields(auto& s, auto&& f) { f("a", s.a), f("b", s.b), f("c", s.c); }
 };
+/// A value for each of the 8 magnitudes of an e2m1 code: table[code & 7]; of e2m1 and e4m3 negated where the code is
+/// negative and `signs` holds (null: everywhere). Recorded: 8 tiles. Lowered: 8 elements, packed in words of 32 bits,
+/// and one boolean for all lanes of the index.
+struct Lookup {
+    Ref index;
+    std::vector<Ref> table;
+    Ref signs;
+    static void fields(auto& s, auto&& f) { f("index", s.index), f("table", s.table), f("signs", s.signs); }
+};
 struct Select {
     Ref condition, a, b;
     static void fields(auto& s, auto&& f) { f("condition", s.condition), f("a", s.a), f("b", s.b); }
@@ -124,9 +133,9 @@ struct VariableRead {  // the variable's value at this point of the program
     static void fields(auto& s, auto&& f) { f("variable", s.variable); }
 };
 
-/// Those of ranks first … count − 1 among the elements along the axis, ascending; the lowest rank is 0. Whole numbers of
-/// 32 or 64 bits that differ from each other. The axis gets the least power of two that holds them as its extent; past
-/// the last one lies the largest number of the type.
+/// Those of ranks first … count − 1 among the elements along the axis, ascending; the lowest rank is 0. Whole numbers
+/// of 32 or 64 bits that differ from each other. The axis gets the least power of two that holds them as its extent;
+/// past the last one lies the largest number of the type.
 struct Least {
     static constexpr int most = 32;  // ranks
     Ref value;
@@ -177,7 +186,7 @@ struct WarpReduce {  // over all lanes of the warp: sum, max and min of i32 and 
 
 using Op = std::variant<Constant, Parameter, LoopIndex, Unary, Binary, Fma, Select, Cast, Bitcast, BlockIndex,
                         Coordinate, Load, Reduce, Broadcast, Reshape, Permute, Convert, VariableRead, ThreadIndex,
-                        LinearBlock, Local, Register, Lane, Pack, Shuffle, Least, WarpReduce>;
+                        LinearBlock, Local, Register, Lane, Pack, Shuffle, Least, WarpReduce, Lookup>;
 
 struct Node {
     int id;  // dense within its arena, in order of creation

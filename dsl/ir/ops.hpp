@@ -34,7 +34,8 @@ enum class BinaryOp : std::uint8_t {
     ge,
 };
 
-enum class ReduceOp : std::uint8_t { sum, max, min };
+/// `bit_or`: of whole numbers.
+enum class ReduceOp : std::uint8_t { sum, max, min, bit_or };
 
 enum class Space : std::uint8_t { global, shared };
 

@@ -83,6 +83,7 @@ const char* reduce_name(ReduceOp op) {
         case ReduceOp::sum: return "sum";
         case ReduceOp::max: return "max";
         case ReduceOp::min: return "min";
+        case ReduceOp::bit_or: return "or";
     }
     return "reduce";
 }
@@ -215,6 +216,12 @@ struct ExpressionPrinter::Writer {
     }
 
     void write(const Node&, const Fma& op, int) { call("fma", {op.a, op.b, op.c}); }
+    void write(const Node&, const Lookup& op, int) {
+        std::vector<Ref> all = {op.index};
+        all.insert(all.end(), op.table.begin(), op.table.end());
+        if (op.signs) all.push_back(op.signs);
+        call("lookup", all);
+    }
     void write(const Node&, const Select& op, int) { call("select", {op.condition, op.a, op.b}); }
     void write(const Node& n, const Cast& op, int) { call(name_of(n.type), {op.value}); }
     void write(const Node& n, const Bitcast& op, int) {
@@ -262,9 +269,7 @@ struct ExpressionPrinter::Writer {
     }
     void write(const Node&, const Pack& op, int) { call("pack", op.elements); }
     void write(const Node&, const Shuffle& op, int) { call("shuffle", {op.value}, ", xor " + std::to_string(op.mask)); }
-    void write(const Node&, const WarpReduce& op, int) {
-        call("warp_" + std::string(reduce_name(op.op)), {op.value});
-    }
+    void write(const Node&, const WarpReduce& op, int) { call("warp_" + std::string(reduce_name(op.op)), {op.value}); }
 
     void view(const View& v) {
         out += names.memory(v.space, v.memory) + ".block[";

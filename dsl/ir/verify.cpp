@@ -46,8 +46,8 @@ public:
             const auto* truth = s.end->as<Cast>();
             const bool counts = from && from->bits == 0 && by && by->bits == 1 && !s.unrolled;
             require(counts && (!to || to->bits <= 1), "condition", s.end, "a condition runs from 0 to 0 or 1 by 1");
-            require(program_.stage == Stage::lowered || to || (truth && truth->value->type == boolean), "condition", s.end,
-                    "a condition is one truth for all threads of the block: a boolean of rank 0");
+            require(program_.stage == Stage::lowered || to || (truth && truth->value->type == boolean), "condition",
+                    s.end, "a condition is one truth for all threads of the block: a boolean of rank 0");
         }
         const auto* step = s.step->as<Constant>();
         const std::uint64_t sign = std::uint64_t{1} << (bits_of(s.step->type) - 1);

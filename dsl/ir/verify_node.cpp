@@ -69,6 +69,24 @@ struct NodeRules {
         for (Ref operand : {op.a, op.b, op.c}) same_type(operand), same_shape(operand);
         require(n.type == f32, "operand-type", "the operation is not defined for this type");
     }
+    void operator()(const Lookup& op) const {
+        require(op.index->type == e2m1, "operand-type", "a lookup's index is e2m1");
+        require(n.type == e2m1 || n.type == e4m3 || n.type == u8, "operand-type",
+                "the operation is not defined for this type");
+        same_shape(op.index);
+        const bool words = at.program.stage == Stage::lowered;
+        const int each = words ? 32 / bits_of(n.type) : 1;
+        require(op.table.size() * static_cast<std::size_t>(each) == 8, "table-size", "a lookup's table has 8 entries");
+        for (Ref entry : op.table) {
+            same_type(entry);
+            if (!words) same_shape(entry);
+            require(!words || entry->lanes() == each, "operand-shape", "a lowered table is packed in words of 32 bits");
+        }
+        if (op.signs == nullptr) return;
+        require(op.signs->type == boolean && n.type != u8, "operand-type", "signs are boolean, and u8 has none");
+        require(words ? op.signs->scalar() : op.signs->shape == n.shape, "operand-shape",
+                "signs have another shape than the result");
+    }
     void operator()(const Select& op) const {
         require(op.condition->type == boolean, "operand-type", "the condition is not boolean");
         same_shape(op.condition);
@@ -101,8 +119,7 @@ struct NodeRules {
         Shape reduced = from;
         reduced[op.axis] = 1;
         require(n.shape == reduced, "result-shape", "the reduced axis has extent 1 and the others stay");
-        require(has_arithmetic(n.type) || (n.type == boolean && op.op != ReduceOp::sum), "operand-type",
-                "the reduction is not defined for this type");
+        require(fits(op.op, n.type), "operand-type", "the reduction is not defined for this type");
     }
     void operator()(const Least& op) const {
         same_type(op.value);
@@ -184,11 +201,15 @@ struct NodeRules {
     void operator()(const WarpReduce& op) const {
         is_scalar();
         same_type(op.value), same_shape(op.value);
-        require(n.type == i32 || n.type == u32 || (n.type == boolean && op.op != ReduceOp::sum), "operand-type",
+        require((n.type == i32 || n.type == u32 || n.type == boolean) && fits(op.op, n.type), "operand-type",
                 "the reduction is not defined for this type");
     }
 
 private:
+    static bool fits(ReduceOp op, Element t) {
+        if (op == ReduceOp::bit_or) return is_integer(t);
+        return has_arithmetic(t) || (t == boolean && op != ReduceOp::sum);
+    }
     static bool fits(BinaryOp op, Element t) {
         switch (op) {
             case BinaryOp::div_bounded: return t == f32;
@@ -213,10 +234,10 @@ constexpr bool only_recorded =
     std::is_same_v<Kind, Permute> || std::is_same_v<Kind, Convert> || std::is_same_v<Kind, VariableRead> ||
     std::is_same_v<Kind, Least>;
 template <class Kind>
-constexpr bool only_lowered = std::is_same_v<Kind, ThreadIndex> || std::is_same_v<Kind, LinearBlock> ||
-                              std::is_same_v<Kind, Local> || std::is_same_v<Kind, Register> ||
-                              std::is_same_v<Kind, Lane> || std::is_same_v<Kind, Pack> || std::is_same_v<Kind, Shuffle> ||
-                              std::is_same_v<Kind, WarpReduce>;
+constexpr bool only_lowered =
+    std::is_same_v<Kind, ThreadIndex> || std::is_same_v<Kind, LinearBlock> || std::is_same_v<Kind, Local> ||
+    std::is_same_v<Kind, Register> || std::is_same_v<Kind, Lane> || std::is_same_v<Kind, Pack> ||
+    std::is_same_v<Kind, Shuffle> || std::is_same_v<Kind, WarpReduce>;
 
 bool fits_stage(const Node& n, Stage stage) {
     return std::visit(

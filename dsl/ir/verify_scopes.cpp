@@ -19,9 +19,7 @@ std::int64_t index_value(const Diagnosis& at, Ref index, std::span<const Counter
     }
 }
 
-bool must_be_bound(const Node& n) {
-    return n.as<Load>() || n.as<Reduce>() || n.as<Least>() || n.as<VariableRead>();
-}
+bool must_be_bound(const Node& n) { return n.as<Load>() || n.as<Reduce>() || n.as<Least>() || n.as<VariableRead>(); }
 
 }  // namespace
 

@@ -26,7 +26,8 @@ public:
     explicit Uses(const ir::Program& p)
         : uses_(static_cast<std::size_t>(p.arena->size())),
           line_scope_(uses_.size(), no_line),
-          spread_(uses_.size(), false) {
+          spread_(uses_.size(), false),
+          in_table_(uses_.size(), false) {
         note_lines(p.body, 0);
         walk(p.body, 0);
     }
@@ -57,13 +58,16 @@ private:
     }
     void use(Ref n, int scope) {
         Use& u = uses_[static_cast<std::size_t>(n->id)];
-        if (const auto* b = n->as<ir::Broadcast>()) note_spread(b->value);
+        if (const auto* b = n->as<ir::Broadcast>(); b && !in_table_[static_cast<std::size_t>(n->id)])
+            note_spread(b->value);
         if (u.count == 2) return;  // as good as any more
         ++u.count;
         u.scope = scope;
         if (line_scope(n) == no_line) use_operands(n, scope);  // recomputed by every user
     }
     void use_operands(Ref n, int scope) {
+        if (const auto* lookup = n->as<ir::Lookup>())  // entries of a table are made together, ahead of their word
+            for (Ref entry : lookup->table) in_table_[static_cast<std::size_t>(entry->id)] = true;
         ir::for_each_operand(*n, [&](Ref operand) { use(operand, scope); });
     }
 
@@ -75,7 +79,7 @@ private:
 
     std::vector<Use> uses_;
     std::vector<int> line_scope_;
-    std::vector<bool> spread_;
+    std::vector<bool> spread_, in_table_;
 };
 
 }  // namespace

@@ -54,9 +54,9 @@ Ref TileCode::scalar_expression(Ref node) {
     if (const auto* r = node->as<ir::Reshape>()) return r->value->scalar() ? scalar(r->value) : only_element(r->value);
     if (const auto* b = node->as<ir::Binary>(); b && is_integer(node->type))
         return e_.binary(b->op, scalar(b->a), scalar(b->b));
-    require_internal(!node->as<ir::Load>() && !node->as<ir::Reduce>() && !node->as<ir::Least>() &&
-                         !node->as<ir::VariableRead>(),
-                     "a bound number has no value yet");
+    require_internal(
+        !node->as<ir::Load>() && !node->as<ir::Reduce>() && !node->as<ir::Least>() && !node->as<ir::VariableRead>(),
+        "a bound number has no value yet");
     return e_.make(node->type, {}, ir::map_operands(*node, [&](Ref operand) { return scalar(operand); }));
 }
 
@@ -191,6 +191,36 @@ Ref TileCode::word_of(Iteration& it, Ref user, Ref operand, const Position& at, 
     return word(it, operand, below, run, first, lanes);
 }
 
+/// A lookup's table at the digits' present values, in words.
+std::vector<Ref> TileCode::table_at(Iteration& it, Ref node, const Position& at) {
+    const auto each = static_cast<std::size_t>(32 / bits_of(node->type));
+    std::vector<Ref> words, elements;
+    for (Ref entry : node->as<ir::Lookup>()->table) {
+        elements.push_back(element_of(it, node, entry, at));
+        if (elements.size() < each) continue;
+        words.push_back(e_.make(node->type, {static_cast<std::int64_t>(each)}, ir::Pack{elements}));
+        elements.clear();
+    }
+    return words;
+}
+
+/// Lanes that share a table are looked up together; null if these do not.
+Ref TileCode::looked_up(Iteration& it, Ref node, const Position& at, const Run& run, std::int64_t first, int lanes) {
+    if (lanes * bits_of(node->type) != 32) return nullptr;
+    const auto& lookup = *node->as<ir::Lookup>();
+    ir::Lookup all{nullptr, {}, nullptr};
+    for (int j = 0; j < lanes; ++j) {
+        set_lane(it, run, first + j);
+        std::vector<Ref> table = table_at(it, node, at);
+        const Ref signs = lookup.signs ? element_of(it, node, lookup.signs, at) : nullptr;
+        if (j > 0 && (table != all.table || signs != all.signs)) return nullptr;
+        all.table = std::move(table);
+        all.signs = signs;
+    }
+    all.index = word_of(it, node, lookup.index, at, run, first, lanes);
+    return e_.make(node->type, {lanes}, std::move(all));
+}
+
 /// The element of `node` at the digits' present values.
 Ref TileCode::element(Iteration& it, Ref node, const Position& at) {
     if (node->scalar()) return scalar(node);
@@ -200,6 +230,10 @@ Ref TileCode::element(Iteration& it, Ref node, const Position& at) {
         ir::for_each_operand(*node, [&](Ref o) { operand = o; });
         return element_of(it, node, operand, at);
     }
+    if (const auto* l = node->as<ir::Lookup>())
+        return e_.make(node->type, {},
+                       ir::Lookup{element_of(it, node, l->index, at), table_at(it, node, at),
+                                  l->signs ? element_of(it, node, l->signs, at) : nullptr});
     if (const auto* c = node->as<ir::Coordinate>())
         return e_.widen(it.coordinate(at[static_cast<std::size_t>(c->axis)]));
     if (acts_on_words(*node)) {  // both halves at once, if some value under it lies packed along one digit
@@ -241,6 +275,8 @@ Ref TileCode::word(Iteration& it, Ref node, const Position& at, const Run& run, 
         return e_.make(node->type, {lanes}, ir::map_operands(*node, [&](Ref operand) {
                            return word_of(it, node, operand, at, run, first, lanes);
                        }));
+    if (node->as<ir::Lookup>())
+        if (const Ref all = looked_up(it, node, at, run, first, lanes)) return all;
     std::vector<Ref> elements;
     for (int j = 0; j < lanes; ++j) {
         set_lane(it, run, first + j);

@@ -6,16 +6,16 @@
 #include "dsl/lower/tile_code.hpp"
 #include "dsl/lower/warp.hpp"
 
-// Selection: every thread sorts what it holds along the axis; then, once for each rank, the least head of all lanes wins
-// and the thread that held it moves up its list. The lists live in names, not in registers with an index.
+// Selection: every thread sorts what it holds along the axis; then, once for each rank, the least head of all lanes
+// wins and the thread that held it moves up its list. The lists live in names, not in registers with an index.
 
 namespace tessera::lower {
 
 namespace {
 
 struct Comparator {
-    std::size_t a, b;          // afterwards the smaller is at a
-    bool low, high;            // which of the two results is looked at
+    std::size_t a, b;  // afterwards the smaller is at a
+    bool low, high;    // which of the two results is looked at
 };
 
 /// Merge exchange (Batcher; Knuth 5.2.2 M), without what the first `wanted` results do not depend on.

@@ -1,7 +1,9 @@
 #include "dsl/lower/name_shared.hpp"
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "dsl/ir/walk.hpp"
 #include "dsl/lower/expressions.hpp"
@@ -89,8 +91,16 @@ private:
             for (const ir::Statement& inner : loop->body) written(inner);
     }
 
+    static bool is_constant(const ir::Pack& pack) {
+        return std::all_of(pack.elements.begin(), pack.elements.end(),
+                           [](Ref element) { return element->as<ir::Constant>() != nullptr; });
+    }
+
     void count(Ref n) {
         if (++uses_[{n, version(n)}] > 1) return;
+        if (const auto* lookup = n->as<ir::Lookup>())
+            for (Ref word : lookup->table)
+                if (!is_constant(*word->as<ir::Pack>())) tables_.insert(word);
         ir::for_each_operand(*n, [&](Ref operand) { count(operand); });
     }
 
@@ -106,6 +116,7 @@ private:
 
     /// Worth a name: data, masks, and index arithmetic that divides or is long.
     bool worth(Ref n) {
+        if (tables_.count(n)) return true;
         if (n->as<ir::Binary>() || n->as<ir::Unary>() || n->as<ir::Select>() || n->as<ir::Shuffle>() ||
             n->as<ir::Cast>() || n->as<ir::Fma>() || n->as<ir::WarpReduce>()) {
             if (n->type != i32 && n->type != i64) return true;
@@ -135,6 +146,7 @@ private:
     Time time_;
     std::unordered_map<Ref, int> known_versions_;  // now
     std::unordered_map<Ref, int> lengths_;
+    std::unordered_set<Ref> tables_;  // words that lookups pick from
 };
 
 }  // namespace

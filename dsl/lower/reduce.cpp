@@ -17,6 +17,7 @@ ir::BinaryOp binary_of(ir::ReduceOp op, Element type) {
     switch (op) {
         case ir::ReduceOp::sum: return ir::BinaryOp::add;
         case ir::ReduceOp::max: return ir::BinaryOp::max;
+        case ir::ReduceOp::bit_or: return ir::BinaryOp::bit_or;
         default: return ir::BinaryOp::min;
     }
 }
@@ -25,6 +26,7 @@ const char* name_of(ir::ReduceOp op) {
     switch (op) {
         case ir::ReduceOp::sum: return "sums";
         case ir::ReduceOp::max: return "maxima";
+        case ir::ReduceOp::bit_or: return "joined";
         default: return "minima";
     }
 }
@@ -37,6 +39,7 @@ Ref TileCode::fold(ir::ReduceOp op, Ref a, Ref b) {
 
 Ref TileCode::identity(ir::ReduceOp op, Element type) {
     if (op == ir::ReduceOp::sum) return is_float(type) ? e_.make(type, {}, ir::Constant{0}) : e_.number(type, 0);
+    if (op == ir::ReduceOp::bit_or) return e_.number(type, 0);
     const bool low = op == ir::ReduceOp::max;
     if (type == f64) return e_.make(type, {}, ir::Constant{low ? 0xFFF0000000000000ull : 0x7FF0000000000000ull});
     if (is_float(type))
@@ -56,72 +59,84 @@ Ref TileCode::magnitude_of(Ref value) const {
     return floats && u->op == ir::UnaryOp::abs ? u->value : nullptr;
 }
 
-/// Folds what each thread holds. 16-bit floats go two at a time: along the axis (the halves meet at the end) or beside
-/// it.
+/// Neighbours along the axis that are folded at a time, as they lie packed in words.
+int TileCode::folded_together(const ir::Reduce& r, Element type, const Iteration& it, int& digit) const {
+    int lanes = 1;
+    if (r.op == ir::ReduceOp::bit_or) lanes = std::max(1, 32 / bits_of(type));
+    if ((type == bf16 || type == f16) && r.op != ir::ReduceOp::sum) lanes = 2;
+    digit = -1;
+    for (int d : it.root[static_cast<std::size_t>(r.axis)]) {
+        const Digit& along = it.digits[static_cast<std::size_t>(d)];
+        if (lanes > 1 && !along.thread() && along.expand % lanes == 0) digit = d;
+    }
+    return digit < 0 ? 1 : lanes;
+}
+
+/// Words that gather what each lane has seen, beside the result.
+RegisterTile TileCode::partial_words(const RegisterTile& result, int lanes) {
+    if (lanes == 1) return result;
+    RegisterTile partial = result;
+    for (auto& axis : partial.strides)
+        for (std::int64_t& s : axis) s *= lanes;
+    partial.pack = lanes;
+    const ir::RegisterArray& whole = out_.arrays[static_cast<std::size_t>(result.array)];
+    out_.arrays.push_back({new_name(lanes == 2 ? "pairs" : "quads"), result.type, lanes, whole.words,
+                           (lanes == 2 ? "halves of " : "quarters of ") + whole.name});
+    partial.array = static_cast<int>(out_.arrays.size()) - 1;
+    emit(ir::Declare{partial.array});
+    return partial;
+}
+
+/// Folds what each thread holds. What lies packed goes a word at a time; the lanes meet at the end.
 void TileCode::fold_registers(Ref node, const RegisterTile& result) {
     const auto& r = *node->as<ir::Reduce>();
     Iteration it(plan_.layout(r.value), e_, in_.threads);
     prepare(it, {r.value});
-    const auto reduced = [&](int d) {
-        const auto& axis = it.root[static_cast<std::size_t>(r.axis)];
-        return std::find(axis.begin(), axis.end(), d) != axis.end();
-    };
-    int pair = -1;  // a digit on the axis whose neighbours lie packed
-    if ((node->type == bf16 || node->type == f16) && r.op != ir::ReduceOp::sum)
-        for (std::size_t d = 0; d < it.digits.size(); ++d)
-            if (!it.digits[d].thread() && it.digits[d].expand % 2 == 0 && reduced(static_cast<int>(d)))
-                pair = static_cast<int>(d);
-
-    RegisterTile partial = result;
-    if (pair >= 0) {
-        for (auto& axis : partial.strides)
-            for (std::int64_t& s : axis) s *= 2;
-        partial.pack = 2;
-        const auto words = out_.arrays[static_cast<std::size_t>(result.array)].words;
-        out_.arrays.push_back({new_name("pairs"), node->type, 2, words,
-                               "halves of " + out_.arrays[static_cast<std::size_t>(result.array)].name});
-        partial.array = static_cast<int>(out_.arrays.size()) - 1;
-        emit(ir::Declare{partial.array});
-    }
+    int digit = -1;
+    const int lanes = folded_together(r, node->type, it, digit);
+    const RegisterTile partial = partial_words(result, lanes);
+    const Shape shape = lanes > 1 ? Shape{lanes} : Shape{};
     // A maximum of |·| compares magnitudes and clears the sign once, at the end. It starts from NaN, which any value
     // drops.
-    const Ref magnitude = pair >= 0 && r.op == ir::ReduceOp::max ? magnitude_of(r.value) : nullptr;
+    const Ref magnitude = lanes == 2 && r.op == ir::ReduceOp::max ? magnitude_of(r.value) : nullptr;
     const Ref value = magnitude ? magnitude : r.value;
     const Ref neutral = identity(r.op, node->type);
     const Ref zero = magnitude ? e_.make(node->type, {}, ir::Constant{0x7FFF}) : neutral;
     const auto folded = [&](Ref a, Ref b) {
         return magnitude ? e_.make(a->type, a->shape, ir::Binary{ir::BinaryOp::max_magnitude, a, b}) : fold(r.op, a, b);
     };
-    const Ref start = pair >= 0 ? e_.make(node->type, {2}, ir::Pack{{zero, zero}}) : zero;
-    each_word(out_.arrays[static_cast<std::size_t>(partial.array)].words,
-              [&](Ref i) { emit(ir::Set{partial.array, i, start}); });
+    const auto word_count = out_.arrays[static_cast<std::size_t>(partial.array)].words;
+    const std::vector<Ref> zeros(static_cast<std::size_t>(lanes), zero);
+    const Ref start = lanes > 1 ? e_.make(node->type, shape, ir::Pack{zeros}) : zero;
+    each_word(word_count, [&](Ref i) { emit(ir::Set{partial.array, i, start}); });
 
-    const Run run = pair >= 0 ? Run{{pair},
-                                    {it.digits[static_cast<std::size_t>(pair)].expand},
-                                    it.digits[static_cast<std::size_t>(pair)].expand}
-                              : Run{};
+    Run run;
+    if (digit >= 0) {
+        const std::int64_t expand = it.digits[static_cast<std::size_t>(digit)].expand;
+        run = Run{{digit}, {expand}, expand};
+    }
     Position kept = it.root;
     kept[static_cast<std::size_t>(r.axis)].clear();
     in_loops(it, [&] {
         it.each_constant(run.digits, [&] {
             std::int64_t lane = 0;
             Ref sum = nullptr;
-            for (std::int64_t first = 0; first < run.length; first += pair >= 0 ? 2 : 1) {
-                const Ref v = pair >= 0 ? word(it, value, it.root, run, first, 2) : element(it, value, it.root);
+            for (std::int64_t first = 0; first < run.length; first += lanes) {
+                const Ref v = lanes > 1 ? word(it, value, it.root, run, first, lanes) : element(it, value, it.root);
                 sum = sum ? folded(sum, v) : v;
             }
             const Ref index = word_index(it, partial, kept, lane);
-            const Ref old = e_.make(node->type, partial.pack > 1 ? Shape{partial.pack} : Shape{},
-                                    ir::Register{partial.array, index});
+            const Ref old = e_.make(node->type, shape, ir::Register{partial.array, index});
             emit(ir::Set{partial.array, index, folded(old, sum)});
         });
     });
-    if (pair < 0) return;
-    each_word(out_.arrays[static_cast<std::size_t>(result.array)].words, [&](Ref i) {
-        Ref w = e_.make(node->type, {2}, ir::Register{partial.array, i});
-        if (magnitude) w = e_.make(node->type, {2}, ir::Unary{ir::UnaryOp::abs, w});
-        const Ref both = fold(r.op, e_.make(node->type, {}, ir::Lane{w, 0}), e_.make(node->type, {}, ir::Lane{w, 1}));
-        emit(ir::Set{result.array, i, magnitude ? fold(r.op, both, neutral) : both});
+    if (lanes == 1) return;
+    each_word(word_count, [&](Ref i) {
+        Ref w = e_.make(node->type, shape, ir::Register{partial.array, i});
+        if (magnitude) w = e_.make(node->type, shape, ir::Unary{ir::UnaryOp::abs, w});
+        Ref all = e_.make(node->type, {}, ir::Lane{w, 0});
+        for (int j = 1; j < lanes; ++j) all = fold(r.op, all, e_.make(node->type, {}, ir::Lane{w, j}));
+        emit(ir::Set{result.array, i, magnitude ? fold(r.op, all, neutral) : all});
     });
 }
 
@@ -129,13 +144,14 @@ void TileCode::fold_registers(Ref node, const RegisterTile& result) {
 Ref TileCode::over_warp(ir::ReduceOp op, Ref value) {
     const auto all = [&](Ref v) { return e_.make(v->type, {}, ir::WarpReduce{op, v}); };
     if (value->type == i32 || value->type == u32 || value->type == boolean) return all(value);
-    if (value->type != u64 || op == ir::ReduceOp::sum) return nullptr;
+    if (value->type != u64 || op == ir::ReduceOp::sum || op == ir::ReduceOp::bit_or) return nullptr;
     // The high halves decide; among the lanes that have the winning one, the low halves.
     const Ref wide = snapshot("wide", value);
     const Ref high = e_.make(u32, {}, ir::Cast{e_.binary(ir::BinaryOp::shr, wide, e_.number(u64, 32))});
     const Ref first = snapshot("high", all(high));
-    const Ref rival = e_.make(u32, {}, ir::Select{e_.binary(ir::BinaryOp::eq, high, first), e_.make(u32, {}, ir::Cast{wide}),
-                                                  identity(op, u32)});
+    const Ref rival = e_.make(
+        u32, {},
+        ir::Select{e_.binary(ir::BinaryOp::eq, high, first), e_.make(u32, {}, ir::Cast{wide}), identity(op, u32)});
     const Ref second = snapshot("low", all(rival));
     return e_.binary(ir::BinaryOp::bit_or,
                      e_.binary(ir::BinaryOp::shl, e_.make(u64, {}, ir::Cast{first}), e_.number(u64, 32)),

@@ -290,8 +290,9 @@ void TileCode::lower_bind(Ref node) {
 Ref TileCode::uniform(Ref number) {
     ir::NodeSet met;
     bool exchanged = false;
-    ir::for_each_node(number, met,
-                      [&](Ref n) { exchanged = exchanged || n->as<ir::Reduce>() || n->as<ir::Least>() || n->as<ir::VariableRead>(); });
+    ir::for_each_node(number, met, [&](Ref n) {
+        exchanged = exchanged || n->as<ir::Reduce>() || n->as<ir::Least>() || n->as<ir::VariableRead>();
+    });
     if (!exchanged) return scalar(number);
     const ir::View view = whole(scratch("count", number->type, {1}));
     const RegisterTile word = declare(Layout{{{}}}, number->type, -1, 1, "count");

@@ -60,6 +60,8 @@ private:
     RegisterTile own_registers(Ref value, const std::string& name);
     Ref element(Iteration& it, Ref node, const Position& at);
     Ref word(Iteration& it, Ref node, const Position& at, const Run& run, std::int64_t first, int lanes);
+    std::vector<Ref> table_at(Iteration& it, Ref node, const Position& at);
+    Ref looked_up(Iteration& it, Ref node, const Position& at, const Run& run, std::int64_t first, int lanes);
     Ref read_lane(Iteration& it, const RegisterTile& tile, const Position& at);
     Ref read_word(Iteration& it, const RegisterTile& tile, const Position& at, const Run& run, std::int64_t first,
                   int lanes);
@@ -101,6 +103,8 @@ private:
     // reduce.cpp
     void reduce(Ref node);
     Ref magnitude_of(Ref value) const;
+    int folded_together(const ir::Reduce& r, Element type, const Iteration& it, int& digit) const;
+    RegisterTile partial_words(const RegisterTile& result, int lanes);
     void fold_registers(Ref node, const RegisterTile& result);
     void fold_lanes(const ir::Reduce& r, const RegisterTile& result, const Layout& layout);
     void fold_warps(const ir::Reduce& r, const RegisterTile& result, const Layout& layout, const Shape& extents);

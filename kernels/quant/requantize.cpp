@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 
 #include "dsl/base/error.hpp"
 #include "kernels/dispatch.hpp"
@@ -12,6 +13,40 @@
 namespace tessera::quant {
 
 namespace {
+
+/// Largest magnitude along the last axis, which stays with extent 1. E2M1 codes are in order, so the highest that
+/// occurs is looked for; as bits of a subnormal number it needs one multiplication to become the value.
+Value<f32, 4> largest_magnitude(const Value<e2m1, 4>& codes) {
+    unsigned code = 0;
+    const auto occur = reduce_or(map_magnitudes<u8>(codes, [&](float) { return 1u << code++; }), axis<3>);
+    const auto highest = (bitcast<u32>(cast<f32>(cast<u32>(occur))) >> 23u) - 127u;
+    return bitcast<f32>(highest << 22u) * 0x1p126f;
+}
+Value<f32, 4> largest_magnitude(const Value<e4m3, 4>& codes) {
+    return cast<f32>(reduce_max(abs(cast<f16>(codes)), axis<3>));
+}
+
+/// Decoded values times a factor as codes. With powers of two to E2M1 the product is exact in FP16 wherever it matters:
+/// a factor past 2¹² meets zeros only.
+template <Element Out, int R>
+Value<Out, R> recoded(const Value<f16, R>& v, const Value<f32, R>& factor, bool exact) {
+    if (Out != e2m1 || !exact) return cast<Out>(cast<f32>(v) * factor);
+    const auto past = (factor > 4096.0f) & (factor < std::numeric_limits<float>::infinity());
+    return cast<Out>(v * cast<f16>(select(~past, factor, 4096.0f)));
+}
+/// The same of codes. Those of E2M1 in a group share a factor, and so a table. NaN, which an infinite factor makes of
+/// zeros, has no sign.
+template <Element Out, int R>
+Value<Out, R> recoded(const Value<e2m1, R>& q, const Value<f32, R>& factor, bool exact) {
+    const auto finite = abs(factor) < std::numeric_limits<float>::infinity();
+    if (!exact) return map_magnitudes<Out>(q, [&](float m) { return cast<Out>(factor * m); }, finite);
+    const auto half = cast<bf16>(factor);
+    return map_magnitudes<Out>(q, [&](float m) { return cast<Out>(half * m); }, finite);
+}
+template <Element Out, int R>
+Value<Out, R> recoded(const Value<e4m3, R>& q, const Value<f32, R>& factor, bool exact) {
+    return recoded<Out>(cast<f16>(q), factor, exact);
+}
 
 /// Columns in three levels: a tile holds `outer` large pieces, each of `ratio` small ones of `small` columns. Scales of
 /// the input cover large pieces and groups of the output small ones, or the other way round.
@@ -36,20 +71,21 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOpt
         const std::int64_t shared = x_sf.shared_columns(tile);
         const std::int64_t large = std::max(shared, group), small = std::min(shared, group);
         const Pieces p{tile.cols / large, large / small, small};
-        k.threads(128);
+        k.threads(128, aligned ? 0 : 1);
         const auto [m, n] = k.grid(ceil_div(sf.rows(), tile.rows),
                                    std::max(ceil_div(hidden, tile.cols), ceil_div(sf.groups(), tile.cols / group)));
 
-        const auto q = cast<bf16>(load(t.x.block({tile.rows, tile.cols}, {m, n})));  // exact
-        const auto v = q.split(axis<1>, large).split(axis<2>, small);                // [rows, outer, ratio, small]
-        auto xs = x_sf.load(tile, m, n).unsqueeze(axis<2>).unsqueeze(axis<3>);       // [rows or 1, outer · …, 1, 1]
+        const auto codes = load(t.x.block({tile.rows, tile.cols}, {m, n}))
+                               .split(axis<1>, large)
+                               .split(axis<2>, small);                          // [rows, outer, ratio, small]
+        auto xs = x_sf.load(tile, m, n).unsqueeze(axis<2>).unsqueeze(axis<3>);  // [rows or 1, outer · …, 1, 1]
         if (shared == small && p.ratio > 1)
             xs = xs.squeeze(axis<3>).squeeze(axis<2>).split(axis<1>, p.ratio).unsqueeze(axis<3>);
-        const auto largest = cast<f32>(reduce_max(abs(v), axis<3>)) * xs;  // [rows, outer, ratio, 1]
+        const auto largest = largest_magnitude(codes) * xs;  // [rows, outer, ratio, 1]
         const auto store_codes = [&](const auto& inv) {
             const bool exact = round && from.scale_layout == ScaleLayout::packed_ue8m0;
             store(t.y.block({tile.rows, tile.cols}, {m, n}),
-                  encode<Out>(v, xs * inv, exact).merge(axis<2>).merge(axis<1>));
+                  recoded<Out>(codes, xs * inv, exact).merge(axis<2>).merge(axis<1>));
         };
         if (group == small) {
             const auto scales = scales_of(largest.squeeze(axis<3>).merge(axis<1>), limits_of(Out), round);
@@ -77,7 +113,7 @@ Program rows_recorded(std::int64_t hidden, const QuantizedLayout& from, const Ca
         k.threads(128);
         const auto [m] = k.grid(ceil_div(sf.rows(), tile.rows));
         const auto codes = [&](const Index& step) {
-            return cast<bf16>(load(t.x.block({tile.rows, tile.cols}, {m, step}))).split(axis<1>, shared);
+            return cast<f16>(load(t.x.block({tile.rows, tile.cols}, {m, step}))).split(axis<1>, shared);
         };
 
         auto largest = k.variable(full({tile.rows, 1}, Value<f32, 0>(0.0f)));
@@ -91,7 +127,8 @@ Program rows_recorded(std::int64_t hidden, const QuantizedLayout& from, const Ca
         k.serial(ceil_div(hidden, tile.cols), [&](Index step) {
             const auto factor = (x_sf.load(tile, m, step) * scales.inv).unsqueeze(axis<2>);
             const bool exact = round && from.scale_layout == ScaleLayout::packed_ue8m0;
-            store(t.y.block({tile.rows, tile.cols}, {m, step}), encode<Out>(codes(step), factor, exact).merge(axis<1>));
+            store(t.y.block({tile.rows, tile.cols}, {m, step}),
+                  recoded<Out>(codes(step), factor, exact).merge(axis<1>));
         });
     });
 }

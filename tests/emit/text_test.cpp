@@ -40,9 +40,9 @@ TEST_CASE("helpers: only those that are called are put in, once") {
 TEST_CASE("helpers: what a helper calls stands before it, in the table and in the text") {
     const auto table = emit::helper_table();
     for (std::size_t i = 0; i < table.size(); ++i)
-        for (const char* needed : table[i].needs) {
-            const auto at = std::find_if(table.begin(), table.end(),
-                                         [&](const emit::Helper& h) { return std::string(h.name) == needed; });
+        for (const std::string& needed : table[i].needs) {
+            const auto at =
+                std::find_if(table.begin(), table.end(), [&](const emit::Helper& h) { return h.name == needed; });
             CHECK(at - table.begin() < static_cast<std::ptrdiff_t>(i));
         }
     emit::HelperSet set;
