@@ -157,7 +157,12 @@ ir::Program arithmetic(Element type) {
         b.store(out(y, 1), {b.binary(op, a, c)});
         if (lanes > 1) b.store(out(y, lanes), {b.binary(op, p, q)});
     }
-    if (type == f32) b.store(out(y, 1), {b.make(f32, {}, ir::Fma{a, c, b.unary(UnaryOp::exp, a)})});
+    if (type == f32) {
+        b.store(out(y, 1), {b.make(f32, {}, ir::Fma{a, c, b.unary(UnaryOp::exp, a)})});
+        b.store(out(y, 1), {b.make(f32, {}, ir::Fma{a, b.unary(UnaryOp::sqrt, c), b.unary(UnaryOp::log1p, a)})});
+    }
+    for (const ir::ReduceOp op : {ir::ReduceOp::sum, ir::ReduceOp::max, ir::ReduceOp::min})
+        if (type == i32 || type == u32) b.store(out(y, 1), {b.make(type, {}, ir::WarpReduce{op, a})});
     for (const UnaryOp op : {UnaryOp::neg, UnaryOp::abs, UnaryOp::bit_not, UnaryOp::rsqrt}) {
         if ((op == UnaryOp::bit_not && is_float(type)) || (op == UnaryOp::rsqrt && !is_float(type))) continue;
         b.store(out(y, 1), {b.unary(op, a)});

@@ -206,10 +206,23 @@ TEST_CASE("expressions: exp, fma and bounded division") {
     Bench b;
     const Ref x = b.word(b.x, b.i(0)), y = b.word(b.x, b.i(1));
     CHECK(b.scalar(b.unary(UnaryOp::exp, x)) == "expf(x[0])");
+    CHECK(b.scalar(b.unary(UnaryOp::sqrt, x)) == "sqrtf(x[0])");
+    CHECK(b.scalar(b.unary(UnaryOp::log1p, x)) == "log1pf(x[0])");
     CHECK(b.scalar(b.make(f32, {}, ir::Fma{x, b.add(y, x), b.f(1)})) == "__fmaf_rn(x[0], x[1] + x[0], 1.0f)");
     CHECK(b.scalar(b.binary(BinaryOp::div_bounded, x, y)) == "divide_bounded(x[0], x[1])");
     CHECK_THROWS_AS(b.scalar(b.unary(UnaryOp::exp, b.constant(f64, 0))), InternalError);
     CHECK_THROWS_AS(b.scalar(b.binary(BinaryOp::div_bounded, b.constant(f64, 0), b.constant(f64, 0))), InternalError);
+}
+
+TEST_CASE("expressions: reductions over a warp") {
+    Bench b;
+    const auto all = [&](ir::ReduceOp op, Ref v) { return b.scalar(b.make(v->type, {}, ir::WarpReduce{op, v})); };
+    CHECK(all(ir::ReduceOp::sum, b.thread()) == "__reduce_add_sync(0xffffffffu, thread)");
+    CHECK(all(ir::ReduceOp::max, b.thread()) == "__reduce_max_sync(0xffffffffu, thread)");
+    CHECK(all(ir::ReduceOp::min, b.cast(u32, b.thread())) == "__reduce_min_sync(0xffffffffu, (unsigned)thread)");
+    const Ref truth = b.less(b.thread(), b.i(2));
+    CHECK(all(ir::ReduceOp::max, truth) == "__any_sync(0xffffffffu, thread < 2) != 0");
+    CHECK(all(ir::ReduceOp::min, truth) == "__all_sync(0xffffffffu, thread < 2) != 0");
 }
 
 TEST_CASE("expressions: a wide source is rounded once on its way to a narrow float") {

@@ -105,6 +105,34 @@ TEST_CASE("exp of many floats lies within half a unit of the power in long doubl
     CHECK(wrong == 0);
 }
 
+TEST_CASE("sqrt and log1p are correctly rounded", "[host]") {
+    const auto of = [](UnaryOp op, float x) {
+        const auto make = [&](Builder& b, auto& in) { return b.unary(op, in[0]); };
+        const std::uint64_t folded = result_of({{f32, bits_of_f32(x)}}, true, make);
+        CHECK(result_of({{f32, bits_of_f32(x)}}, false, make) == folded);
+        return folded;
+    };
+    const float inf = std::numeric_limits<float>::infinity();
+    CHECK(of(UnaryOp::sqrt, 2.0f) == 0x3FB504F3);
+    CHECK(of(UnaryOp::sqrt, 0x1p-149f) == bits_of_f32(0x1.6a09e6p-75f));
+    CHECK(of(UnaryOp::sqrt, -0.0f) == 0x80000000);
+    CHECK(of(UnaryOp::sqrt, inf) == bits_of_f32(inf));
+    CHECK(of(UnaryOp::sqrt, -1.0f) == nan_bits);
+    CHECK(of(UnaryOp::log1p, 1.0f) == bits_of_f32(0x1.62e430p-1f));  // ln 2
+    CHECK(of(UnaryOp::log1p, 0x1p-30f) == bits_of_f32(0x1p-30f));
+    CHECK(of(UnaryOp::log1p, -0x1p-149f) == bits_of_f32(-0x1p-149f));
+    CHECK(of(UnaryOp::log1p, -0.0f) == 0x80000000);
+    CHECK(of(UnaryOp::log1p, -1.0f) == bits_of_f32(-inf));
+    CHECK(of(UnaryOp::log1p, -1.5f) == nan_bits);
+    CHECK(of(UnaryOp::log1p, inf) == bits_of_f32(inf));
+    std::mt19937 random(8);
+    for (int i = 0; i < 2000; ++i) {
+        const float x = std::exp(std::uniform_real_distribution<float>(-60, 60)(random));
+        const long double exact = std::log1p(static_cast<long double>(x));
+        CHECK(of(UnaryOp::log1p, x) == bits_of_f32(static_cast<float>(exact)));
+    }
+}
+
 TEST_CASE("fma rounds once", "[host]") {
     const float inf = std::numeric_limits<float>::infinity();
     CHECK(fma_of(1 + 0x1p-12f, 1 - 0x1p-12f, -1) == bits_of_f32(-0x1p-24f));

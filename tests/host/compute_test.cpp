@@ -162,6 +162,23 @@ TEST_CASE("casts go by value", "[host]") {
     expect_cast(i32, 0x80000000, u8, 0);
 }
 
+TEST_CASE("a reduction over a warp stays in the warp and wraps", "[host]") {
+    const std::pair<ir::ReduceOp, std::vector<std::int64_t>> expected[] = {
+        {ir::ReduceOp::sum, {0xF0000000u * 32ll + 496, 0xF0000000u * 32ll + 496 + 32 * 32}},
+        {ir::ReduceOp::max, {0xF000001F, 0xF000003F}},
+        {ir::ReduceOp::min, {0xF0000000, 0xF0000020}}};
+    for (const auto& [op, sums] : expected) {
+        Builder b("warps", 64);
+        const int y = b.vector_tensor("y", u32, b.i64c(64));
+        b.grid({b.i64c(1)});
+        const Ref mine = b.op(BinaryOp::add, b.cast(u32, b.thread()), b.constant(u32, 0xF0000000));
+        b.store(global(y, b.thread64()), {b.node(u32, ir::WarpReduce{op, mine})});
+        std::vector<std::uint32_t> out(64);
+        b.executable().run({{out.data()}, {}});
+        for (std::size_t i = 0; i < 64; ++i) CHECK(out[i] == static_cast<std::uint32_t>(sums[i / 32]));
+    }
+}
+
 TEST_CASE("select and bitcast", "[host]") {
     for (bool constants : {false, true}) {
         for (std::uint64_t c : {0u, 1u}) {

@@ -140,6 +140,11 @@ TEST_CASE("every kind of node has a spelling") {
     CHECK(print(b.node(f32, {}, Shuffle{b.node(f32, {}, Local{4}), 16})) == "shuffle(local4, xor 16)");
     CHECK(print(b.unary(UnaryOp::rsqrt, b.real(2.0f))) == "rsqrt(2.0)");
     CHECK(print(b.unary(UnaryOp::exp, b.real(2.0f))) == "exp(2.0)");
+    CHECK(print(b.unary(UnaryOp::sqrt, b.real(2.0f))) == "sqrt(2.0)");
+    CHECK(print(b.unary(UnaryOp::log1p, b.real(2.0f))) == "log1p(2.0)");
+    CHECK(print(b.node(i32, {}, WarpReduce{ReduceOp::min, b.node(i32, {}, Local{4})})) == "warp_min(local4)");
+    CHECK(print(b.node(i64, {4, 2}, Least{b.node(i64, {4, 8}, Coordinate{1}), 1, 1, 3})) ==
+          "least(coordinate(axis 1 of [4, 8]), ranks 1 to 3, axis 1)");
     CHECK(print(b.node(f32, {}, Fma{b.real(2.0f), b.real(3.0f), b.real(-1.0f)})) == "fma(2.0, 3.0, -1.0)");
     CHECK(print(b.binary(BinaryOp::div_bounded, b.real(2.0f), b.real(3.0f))) == "divide_bounded(2.0, 3.0)");
 }

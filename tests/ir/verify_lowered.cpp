@@ -184,6 +184,18 @@ TEST_CASE("barriers and shuffles need control that is equal for all threads") {
              diverge(s, s.statement(Set{0, s.narrow(0), s.node(bf16, {2}, Shuffle{pair(s), 1})}),
                      s.cast(i64, s.column));
          }},
+        {"uniform-control", "a shuffle",
+         [](L& s) {
+             s.p.locals.push_back("all");
+             const int local = static_cast<int>(s.p.locals.size()) - 1;
+             diverge(s, s.statement(Let{local, s.node(i32, {}, WarpReduce{ReduceOp::max, s.column})}),
+                     s.cast(i64, s.column));
+         }},
+        {"operand-type", "not defined", [](L& s) { put(s, i64, {}, WarpReduce{ReduceOp::max, s.row}); }},
+        {"condition", "from 0 to 0 or 1",
+         [](L& s) { s.p.body.push_back(s.statement(For{s.p.loops++, "c", s.wide(0), s.wide(2), s.wide(1), false, {}, true})); }},
+        {"condition", "from 0 to 0 or 1",
+         [](L& s) { s.p.body.push_back(s.statement(For{s.p.loops++, "c", s.wide(1), s.row, s.wide(1), false, {}, true})); }},
     };
     check_breaches(breaches);
 }
@@ -193,6 +205,7 @@ TEST_CASE("nodes, statements and tables stand in their stage") {
         {"stage", "kind of node", [](L& s) { put(s, i64, {}, BlockIndex{0}); }},
         {"stage", "kind of node", [](L& s) { put(s, i64, {2}, Coordinate{0}); }},
         {"stage", "kind of node", [](L& s) { put(s, bf16, {1}, Reduce{ReduceOp::max, pair(s), 0}); }},
+        {"stage", "kind of node", [](L& s) { put(s, bf16, {1}, Least{pair(s), 0, 0, 1}); }},
         {"stage", "kind of node", [](L& s) { put(s, bf16, {2}, Broadcast{one(s)}); }},
         {"stage", "kind of node", [](L& s) { put(s, bf16, {2}, Reshape{pair(s)}); }},
         {"stage", "kind of node", [](L& s) { put(s, bf16, {2}, Permute{pair(s), {0}}); }},

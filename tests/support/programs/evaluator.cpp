@@ -1,5 +1,6 @@
 #include "tests/support/programs/evaluator.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -235,6 +236,22 @@ private:
             at[r.axis] = 0;
             std::uint64_t& into = out.elements[flat(node->shape, at)];
             into = first ? a.elements[i] : apply(op, node->type, into, a.elements[i]);
+        });
+        return out;
+    }
+    Tile compute(Ref node, const ir::Least& l) {
+        const Tile& a = value(l.value);
+        const std::int64_t width = is_signed_integer(node->type) ? bits_of(node->type) - 1 : bits_of(node->type);
+        Tile out{node->shape, std::vector<std::uint64_t>(node->shape.count(), ~0ull >> (64 - width))};
+        each(node->shape, [&](Position at, std::int64_t i) {
+            const std::int64_t rank = at[l.axis] + l.first;
+            if (rank >= l.count) return;
+            std::vector<std::uint64_t> line;
+            for (at[l.axis] = 0; at[l.axis] < a.shape[l.axis]; ++at[l.axis]) line.push_back(a.elements[flat(a.shape, at)]);
+            std::sort(line.begin(), line.end(), [&](std::uint64_t x, std::uint64_t y) {
+                return apply(ir::BinaryOp::lt, node->type, x, y) != 0;
+            });
+            out.elements[i] = line[static_cast<std::size_t>(rank)];
         });
         return out;
     }

@@ -43,7 +43,8 @@ public:
         : random_(seed), scalars_(scalars), tensors_(tensors) {}
 
     void write(Kernel& kernel) {
-        kernel.threads(random_.pick({32, 64, 128, 128, 256}));
+        threads_ = random_.pick({32, 64, 128, 128, 256});
+        kernel.threads(threads_);
         tile_rows_ = random_.pick<std::int64_t>({1, 2, 4, 8, 16, 3, 5});
         tile_columns_ = random_.pick<std::int64_t>({8, 16, 32, 64, 128, 256, 1, 7, 33, 96, 160});
         while (tile_rows_ * tile_columns_ > 1024) tile_rows_ = (tile_rows_ + 1) / 2;
@@ -173,11 +174,21 @@ private:
                 case 4: step_reduce(random_, pool_); break;
                 case 5: step_reshape(random_, pool_); break;
                 case 6: step_permute(random_, pool_); break;
-                case 7: step_broadcast(random_, pool_); break;
+                case 7:
+                    if (threads_ == 32 && random_.one_in(2))
+                        step_top_k(random_, pool_);
+                    else
+                        step_broadcast(random_, pool_);
+                    break;
                 case 8: random_.one_in(2) ? step_coordinate(random_, pool_) : step_bitcast(random_, pool_); break;
                 case 9: random_.one_in(3) ? reread_shared() : through_shared(); break;
                 case 10: through_shared(); break;
-                case 11: depth < 2 ? loop(depth) : step_arithmetic(random_, pool_); break;
+                case 11:
+                    if (depth >= 2)
+                        step_arithmetic(random_, pool_);
+                    else
+                        random_.one_in(3) ? condition(depth) : loop(depth);
+                    break;
                 default: step_arithmetic(random_, pool_); break;
             }
         }
@@ -278,6 +289,36 @@ private:
         pool_.add({detail::variable_read(variable, here()), now.type, now.shape, now.bound, now.whole});
     }
 
+    /// One or both cases of a condition on some tile's elements or on the block's index; a variable carries what changes.
+    void condition(int depth) {
+        const Item* found = pool_.find(random_, [](const Item& i) { return has_arithmetic(i.type); });
+        if (found == nullptr) return;
+        const Item init = clamped(*found, variable_limit);
+        const int variable = detail::variable(init.node, here());
+        const std::size_t outside = pool_.size(), outside_shared = shared_.size();
+        Ref truth = detail::binary(ir::BinaryOp::gt, block_[random_.between(0, 1)], index(0), here());
+        if (random_.one_in(2)) {
+            const Ref zero = detail::constant(found->type, std::int64_t{0}, here());
+            const Ref mask = detail::binary(ir::BinaryOp::gt, found->node, zero, here());
+            truth = detail::reduce_all(random_.pick({ir::ReduceOp::max, ir::ReduceOp::min}), mask, here());
+        }
+        for (int last = static_cast<int>(random_.between(0, 1)), i = 0; i <= last; ++i) {
+            detail::open_when(i == 0 ? truth : detail::unary(ir::UnaryOp::bit_not, truth, here()), here());
+            pool_.add({detail::variable_read(variable, here()), init.type, init.shape,
+                       is_integer(init.type) ? largest(init.type) + 1 : variable_limit, init.whole});
+            steps(random_.between(1, 4), depth + 1);
+            const Item* next = pool_.find(random_, [&](const Item& v) {
+                return v.type == init.type && v.shape == init.shape && (v.whole || !init.whole);
+            });
+            if (next != nullptr) detail::assign(variable, clamped(*next, variable_limit).node, here());
+            detail::close_scope();
+            pool_.shrink(outside);
+            for (std::size_t t = outside_shared; t < shared_.size(); ++t) shared_[t].filled = false;
+        }
+        const double bound = is_integer(init.type) ? largest(init.type) + 1 : variable_limit;
+        pool_.add({detail::variable_read(variable, here()), init.type, init.shape, bound, init.whole});
+    }
+
     /// Stores a value that has the tile's shape at the block's place, edges cut.
     void store_tile() {
         if (random_.one_in(4)) report_some();
@@ -334,7 +375,7 @@ private:
     std::int64_t shared_bytes_ = 0, tile_rows_ = 1, tile_columns_ = 1;
     Length rows_{}, columns_{};
     Ref block_[2] = {};
-    int names_ = 0;
+    int names_ = 0, threads_ = 128;
 };
 
 }  // namespace

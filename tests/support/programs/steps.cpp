@@ -1,7 +1,9 @@
 #include "tests/support/programs/steps.hpp"
 
 #include <algorithm>
+#include <bit>
 
+#include "dsl/front/selection.hpp"
 #include "dsl/ir/node.hpp"
 
 namespace tessera::test {
@@ -195,6 +197,20 @@ void step_reduce(Random& random, Pool& pool) {
     }
     const Ref node = detail::reduce(random.pick({ReduceOp::max, ReduceOp::min}), a.node, axis, here());
     add(pool, {node, a.type, shape, a.bound, a.whole});
+}
+
+void step_top_k(Random& random, Pool& pool) {
+    const Item* found =
+        pool.find(random, [](const Item& i) { return i.type == f32 || i.type == i32 || i.type == u32; });
+    if (found == nullptr) return;
+    const Item a = *found;
+    const int axis = static_cast<int>(random.between(0, a.shape.rank() - 1));
+    const int count = static_cast<int>(random.between(1, std::min<std::int64_t>(a.shape[axis], 9)));
+    const int first = random.one_in(3) ? count - 1 : 0;
+    Shape shape = a.shape;
+    shape[axis] = static_cast<std::int64_t>(std::bit_ceil(static_cast<unsigned>(count - first)));
+    const Ref keys = detail::least(detail::rank_key(a.node, axis, here()), axis, first, count, here());
+    pool.add({detail::cast(i32, keys, here()), i32, shape, static_cast<double>(a.shape[axis]), true});
 }
 
 void step_broadcast(Random& random, Pool& pool) {

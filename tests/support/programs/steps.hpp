@@ -15,6 +15,8 @@ void step_select(Random& random, Pool& pool);
 void step_cast(Random& random, Pool& pool);
 void step_bitcast(Random& random, Pool& pool);
 void step_reduce(Random& random, Pool& pool);
+/// For programs of one warp.
+void step_top_k(Random& random, Pool& pool);
 void step_broadcast(Random& random, Pool& pool);
 void step_reshape(Random& random, Pool& pool);
 void step_permute(Random& random, Pool& pool);
