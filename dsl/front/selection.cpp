@@ -26,7 +26,7 @@ Ref order_of(Ref value, const Place& at) {
 }  // namespace
 
 Ref rank_key(Ref value, int axis, const Place& place) {
-    const Ref index = cast(u64, coordinate(value->shape, axis, place), place);
+    const Ref index = cast(u64, cast(u32, coordinate(value->shape, axis, place), place), place);
     const Ref high = binary(ir::BinaryOp::shl, cast(u64, order_of(value, place), place),
                             constant(u64, std::uint64_t{32}, place), place);
     return binary(ir::BinaryOp::bit_or, high, index, place);

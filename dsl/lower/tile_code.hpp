@@ -115,8 +115,16 @@ private:
     // least.cpp
     void least(Ref node);
     Ref snapshot(const std::string& wanted, Ref value);
-    std::vector<Ref> sorted(std::vector<Ref> elements, int wanted);
-    Ref least_of_lanes(Ref head, const Layout& layout, int axis);
+    struct Halves {
+        Ref high = nullptr, low = nullptr;  // of 64 bits; of 32 bits there is no low one
+    };
+    Halves halves_of(Ref value);
+    Ref whole_of(const Halves& h, Element type);
+    Halves chosen(const std::string& name, Ref condition, const Halves& a, const Halves& b);
+    std::vector<Halves> sorted(std::vector<Halves> elements, int wanted, Element type);
+    Halves least_of_lanes(const Halves& head, const Layout& layout, int axis, Ref& won);
+    void select_line(Iteration& it, Ref node, const RegisterTile& result, const Position& kept,
+                     const std::vector<int>& along);
 
     const ir::Program& in_;
     const Target& target_;

@@ -1,3 +1,4 @@
 #pragma once
 
 #include "kernels/moe.hpp"
+#include "kernels/moe_gate.hpp"

@@ -95,8 +95,7 @@ TEST_CASE("the first elements of a line, as indices, as a mask, and the very fir
     for (const Line& s : lines()) {
         INFO(s.rows << " x " << s.cols << " over " << s.threads << ", lanes " << s.lanes << ", count " << s.count);
         const std::int64_t rows = 2 * s.rows + 1;
-        on_targets(selection<f32>(s),
-                   [&](const Lowered& kernel) { check(kernel, s, hard_values(rows * s.cols)); });
+        on_targets(selection<f32>(s), [&](const Lowered& kernel) { check(kernel, s, hard_values(rows * s.cols)); });
         on_targets(selection<i32>(s), [&](const Lowered& kernel) {
             auto x = numbers<std::int32_t>(rows * s.cols, -30, 30);
             x[0] = std::numeric_limits<std::int32_t>::min(), x.back() = std::numeric_limits<std::int32_t>::max();

@@ -26,6 +26,7 @@ const std::vector<KernelEntry>& kernel_table() {
     static const std::vector<KernelEntry> table = [] {
         std::vector<KernelEntry> entries;
         add_channel_kernels(entries);
+        add_gate_kernels(entries);
         add_moe_kernels(entries);
         add_quant_kernels(entries);
         add_swiglu_kernels(entries);

@@ -9,6 +9,7 @@
 namespace tessera::tool {
 
 void add_channel_kernels(std::vector<KernelEntry>& table);
+void add_gate_kernels(std::vector<KernelEntry>& table);
 void add_moe_kernels(std::vector<KernelEntry>& table);
 void add_quant_kernels(std::vector<KernelEntry>& table);  // with those of the next
 void add_cast_back_kernels(std::vector<KernelEntry>& table);
