@@ -2,3 +2,4 @@
 
 #include "kernels/moe.hpp"
 #include "kernels/moe_gate.hpp"
+#include "kernels/moe_routing.hpp"

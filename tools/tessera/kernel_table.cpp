@@ -29,6 +29,7 @@ const std::vector<KernelEntry>& kernel_table() {
         add_gate_kernels(entries);
         add_moe_kernels(entries);
         add_quant_kernels(entries);
+        add_routing_kernels(entries);
         add_swiglu_kernels(entries);
         add_transpose_kernels(entries);
         std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });

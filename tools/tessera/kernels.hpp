@@ -13,6 +13,7 @@ void add_gate_kernels(std::vector<KernelEntry>& table);
 void add_moe_kernels(std::vector<KernelEntry>& table);
 void add_quant_kernels(std::vector<KernelEntry>& table);  // with those of the next
 void add_cast_back_kernels(std::vector<KernelEntry>& table);
+void add_routing_kernels(std::vector<KernelEntry>& table);
 void add_swiglu_kernels(std::vector<KernelEntry>& table);
 void add_transpose_kernels(std::vector<KernelEntry>& table);
 
