@@ -24,15 +24,24 @@ using runtime::most_arguments;
                     k.lowered->name, k.device.spelling(), stream.device().spelling()));
 }
 
-[[noreturn]] void refused_launch(const KernelState& k, runtime::DriverResult result, std::int64_t blocks) {
-    runtime::check_driver(result, "cuLaunchKernel",
+[[noreturn]] void not_dependent(const KernelState& k) {
+    throw UsageError(
+        k.lowered->place,
+        fmt::format("kernel {}: a dependent launch starts before the kernel ahead is done, and this one does "
+                    "not wait for it; call k.dependent_launch() in its recording",
+                    k.lowered->name));
+}
+
+[[noreturn]] void refused_launch(const KernelState& k, runtime::DriverResult result, const char* call,
+                                 std::int64_t blocks) {
+    runtime::check_driver(result, call,
                           fmt::format("launch kernel {} with {} blocks of {} threads and {} bytes of shared memory",
                                       k.lowered->name, blocks, k.threads, k.shared_bytes));
     throw InternalError("a launch failed without a reason");
 }
 
 void launch_on_gpu(const KernelState& k, const Stream& stream, std::span<const TensorView> tensors,
-                   std::uint64_t* values, std::int64_t blocks) {
+                   std::uint64_t* values, std::int64_t blocks, bool dependent) {
     runtime::refuse_if_forked();
     void* arguments[most_arguments + 1];
     std::size_t n = 0;
@@ -45,11 +54,22 @@ void launch_on_gpu(const KernelState& k, const Stream& stream, std::span<const T
         record = state.reports().record_for(k.lowered, stream.handle(), state.memory_pool());
         arguments[n] = &record;
     }
-    const runtime::DriverResult result =
-        runtime::driver().api.launch(k.kernel, static_cast<unsigned>(blocks), 1, 1, k.threads, 1, 1, k.shared_bytes,
-                                     stream.handle(), arguments, nullptr);
+    const runtime::DriverApi& api = runtime::driver().api;
+    const auto count = static_cast<unsigned>(blocks);
+    runtime::DriverResult result = runtime::driver_code::success;
+    if (!dependent) {
+        result =
+            api.launch(k.kernel, count, 1, 1, k.threads, 1, 1, k.shared_bytes, stream.handle(), arguments, nullptr);
+    } else {
+        runtime::LaunchAttribute early;
+        runtime::LaunchConfiguration configuration;
+        configuration.blocks_x = count, configuration.threads_x = k.threads;
+        configuration.shared_bytes = k.shared_bytes, configuration.stream = stream.handle();
+        configuration.attributes = &early, configuration.attribute_count = 1;
+        result = api.launch_with(&configuration, k.kernel, arguments, nullptr);
+    }
     if (result != runtime::driver_code::success) [[unlikely]]
-        refused_launch(k, result, blocks);
+        refused_launch(k, result, dependent ? "cuLaunchKernelEx" : "cuLaunchKernel", blocks);
 }
 
 void launch_on_host(const KernelState& k, std::span<const TensorView> tensors, const std::uint64_t* values) {
@@ -61,17 +81,19 @@ void launch_on_host(const KernelState& k, std::span<const TensorView> tensors, c
 
 }  // namespace
 
-void CompiledKernel::launch(const Stream& stream, std::span<const TensorView> tensors,
-                            std::span<const Scalar> scalars) const {
+void CompiledKernel::launch(const Stream& stream, std::span<const TensorView> tensors, std::span<const Scalar> scalars,
+                            const LaunchOptions& options) const {
     const KernelState& k = *state_;
     if (!k.device.shares_memory(stream.device())) [[unlikely]]
         wrong_stream(k, stream);
+    if (options.dependent && !k.lowered->dependent_launch) [[unlikely]]
+        not_dependent(k);
     std::uint64_t values[most_arguments];
     k.plan.bind(k.device, tensors, scalars, values);
     const std::int64_t blocks = k.plan.blocks(std::span<const std::uint64_t>(values, k.plan.scalars().size()));
     if (blocks == 0 || runtime::only_preparing()) return;
     if (k.kernel)
-        launch_on_gpu(k, stream, tensors, values, blocks);
+        launch_on_gpu(k, stream, tensors, values, blocks, options.dependent);
     else
         launch_on_host(k, tensors, values);
 }

@@ -19,6 +19,13 @@ namespace runtime {
 struct KernelState;
 }
 
+/// How one launch is done.
+struct LaunchOptions {
+    /// Programmatic dependent launch: the kernel is started while the kernel ahead of it in the stream still runs, and
+    /// waits for that itself; saves the gap between the two. Only for kernels recorded with k.dependent_launch().
+    bool dependent = false;
+};
+
 /// A kernel ready to run on one device. A cheap value; copies share it.
 class CompiledKernel {
 public:
@@ -28,10 +35,11 @@ public:
     /// A tensor with packed axes (scales in words) is checked only for type and bytes (TensorView::raw).
     /// Errors: UsageError naming kernel, tensor, what is expected, what came and the cure.
     void launch(const Stream& stream, std::initializer_list<TensorView> tensors,
-                std::initializer_list<Scalar> scalars = {}) const {
-        launch(stream, std::span(tensors.begin(), tensors.size()), std::span(scalars.begin(), scalars.size()));
+                std::initializer_list<Scalar> scalars = {}, const LaunchOptions& options = {}) const {
+        launch(stream, std::span(tensors.begin(), tensors.size()), std::span(scalars.begin(), scalars.size()), options);
     }
-    void launch(const Stream& stream, std::span<const TensorView> tensors, std::span<const Scalar> scalars = {}) const;
+    void launch(const Stream& stream, std::span<const TensorView> tensors, std::span<const Scalar> scalars = {},
+                const LaunchOptions& options = {}) const;
 
     const std::string& name() const;
     const Device& device() const;

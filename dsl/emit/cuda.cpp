@@ -41,6 +41,13 @@ void declare_shared(const ir::Program& program, const Names& names, Writer& writ
     }
 }
 
+/// Before everything that touches memory. Whoever comes next may start at once, for it waits, too.
+void wait_for_kernel_ahead(const ir::Program& program, Writer& writer) {
+    if (!program.dependent_launch) return;
+    writer.line("asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");", "for the kernel ahead, where launched early");
+    writer.line("asm volatile(\"griddepcontrol.launch_dependents;\");");
+}
+
 }  // namespace
 
 std::int64_t dynamic_shared_bytes(const ir::Program& program) {
@@ -63,6 +70,7 @@ std::string cuda_text(const ir::Program& program, const Target& target, const Cu
     if (expressions.uses_block()) frame.line(fmt::format("const long long {} = blockIdx.x;", Names::block));
     if (expressions.uses_thread()) frame.line(fmt::format("const int {} = threadIdx.x;", Names::thread));
     declare_shared(program, names, frame);
+    wait_for_kernel_ahead(program, frame);
     const std::string helper_text = helpers.text();
     return head + "\n\n" + helper_text + line + " {\n" + frame.text() + body.text() + "}\n";
 }

@@ -86,6 +86,7 @@ int variable(Ref init, const Place& place);
 Ref variable_read(int variable, const Place& place);
 void assign(int variable, Ref value, const Place& place);
 void set_threads(int threads, int least_blocks, const Place& place);
+void set_dependent_launch(const Place& place);
 void grid(const Ref* extents, int rank, Ref* indices, const Place& place);
 
 /// Opens a serial loop and returns its counter; close_scope ends it.

@@ -58,6 +58,14 @@ public:
         detail::set_threads(n, least_blocks, here(at));
     }
 
+    /// Programmatic dependent launch: lets the kernel be started early (LaunchOptions::dependent), while the kernel
+    /// ahead of it in the stream still runs. Its blocks then take places as they come free and wait, before their first
+    /// statement, until that kernel is done and its writes are visible. Started without that option it is as without
+    /// this call; on the host there is nothing to wait for.
+    void dependent_launch(std::source_location at = std::source_location::current()) {
+        detail::set_dependent_launch(here(at));
+    }
+
     /// A dimension or stride known only at launch; bound from the tensors whose extents or strides name it.
     Dim dim(const char* name, MultipleOf fact = {}, std::source_location at = std::source_location::current()) {
         return Dim(detail::scalar(name, i64, fact.value, here(at)));

@@ -281,6 +281,8 @@ void set_threads(int threads, int least_blocks, const Place& place) {
     Recorder::active(place).program().least_blocks = least_blocks;
 }
 
+void set_dependent_launch(const Place& place) { Recorder::active(place).program().dependent_launch = true; }
+
 void grid(const Ref* extents, int rank, Ref* indices, const Place& place) {
     Recorder& r = Recorder::active(place);
     if (r.grid_set) throw UsageError(place, "the grid is set twice; k.grid is called once");

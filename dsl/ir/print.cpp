@@ -143,6 +143,7 @@ private:
         out_ += "program " + p.name + (p.stage == Stage::recorded ? ", recorded, " : ", lowered, ") +
                 std::to_string(p.threads) + " threads" +
                 (p.least_blocks > 0 ? ", at least " + std::to_string(p.least_blocks) + " blocks" : "");
+        if (p.dependent_launch) out_ += ", dependent launch";
         if (p.shared_bytes != 0) out_ += ", " + std::to_string(p.shared_bytes) + " shared bytes";
         end_line({}, p.place);
         for (const TensorParam& t : p.tensors) tensor(t);

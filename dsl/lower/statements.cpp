@@ -13,6 +13,7 @@ TileCode::TileCode(const ir::Program& recorded, const Target& target, const Plan
     out_.place = in_.place;
     out_.threads = in_.threads;
     out_.least_blocks = in_.least_blocks;
+    out_.dependent_launch = in_.dependent_launch;
     out_.scalars = in_.scalars;
     out_.shared = in_.shared;
     out_.rules = in_.rules;

@@ -103,3 +103,25 @@ TEST_CASE("on the host both forms of every public function give the same, from a
         CHECK(result != test::PreparedCall::bytes_of(host, other.outputs));
     }
 }
+
+TEST_CASE("a dependent launch tells the driver that the kernel waits by itself; all others say nothing") {
+    const Stream stream = Device::cuda(0).stream();
+    auto program = test::scale_program("dependent");
+    program->dependent_launch = true;
+    const CompiledKernel kernel = Engine::of(stream).compile_lowered(program);
+    const Tensor x = Tensor::zeros(stream, f32, {300}), y = Tensor::empty(stream, f32, {300});
+    fake::forget_calls();
+    const long before = allocations_of_thread();
+    kernel.launch(stream, {x, y}, {Scalar("factor", 1)}, {.dependent = true});
+    CHECK(allocations_of_thread() == before);
+    CHECK(fake::count_of("cuLaunchKernelEx") == 1);
+    const fake::Launch early = fake::last_launch();
+    CHECK(early.attributes == 1);
+    CHECK(early.first_attribute == 6);  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    CHECK(early.blocks == 3);
+    CHECK(early.threads == 128);
+    CHECK(early.stream == stream.handle());
+    kernel.launch(stream, {x, y}, {Scalar("factor", 1)});
+    CHECK(fake::count_of("cuLaunchKernel") == 1);
+    CHECK(fake::last_launch().attributes == 0);
+}
