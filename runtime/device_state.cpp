@@ -19,6 +19,7 @@ void* DeviceState::context() {
     if (alive) return context_;
     check_driver(api.primary_context_retain(&context_, index), "cuDevicePrimaryCtxRetain",
                  fmt::format("start {}", spelling));
+    ++context_number_;
     pool_ = nullptr;
     return context_;
 }

@@ -27,6 +27,8 @@ struct DeviceState {
     /// The GPU's primary context, the one that other libraries of the process use. Retained at the first call, which
     /// takes the driver about 0.1 s, and anew after somebody reset it.
     void* context();
+    /// How often it was made. What belongs to an earlier one went with that, though the new one may have its address.
+    int context_number() const { return context_number_; }
     /// Tessera's own pool of stream-ordered memory; keeps what is freed, so that allocating again costs under 1 µs.
     void* memory_pool();
     Engine& engine();
@@ -46,6 +48,7 @@ private:
     std::once_flag engine_once_, reports_once_;
     std::mutex context_mutex_, pool_mutex_;
     void* context_ = nullptr;
+    std::atomic<int> context_number_{0};
     std::atomic<void*> pool_{nullptr};  // of the context there is now
     Engine* engine_ = nullptr;
     std::unique_ptr<Reports> reports_;

@@ -36,8 +36,8 @@ Stream Device::stream() const {
     void* handle = nullptr;
     check_driver(api.stream_create(&handle, 0), "cuStreamCreate", "make a stream on " + spelling());
     Stream made(*this, handle, context);
-    made.owner_ = std::shared_ptr<void>(handle, [context](void* h) {
-        if (runtime::forked_after_use()) return;
+    made.owner_ = std::shared_ptr<void>(handle, [context, state = state_, number = state_->context_number()](void* h) {
+        if (runtime::forked_after_use() || number != state->context_number()) return;
         try {
             const CurrentContext back(context);
             runtime::driver().api.stream_destroy(h);

@@ -29,13 +29,15 @@ namespace {
 constexpr int success = 0, invalid_value = 1, deinitialized = 4, invalid_image = 200, invalid_context = 201,
               invalid_handle = 400, not_found = 500, destroyed = 709, unsupported = 900, implicit = 906;
 
+[[noreturn]] void die(const char* symbol, const char* why) {
+    std::fprintf(stderr, "fake driver: %s %s\n", symbol, why);
+    std::abort();
+}
+
 /// Notes a call; a result other than success is what the call must give.
 int enter(const char* symbol, void* stream, Context* context) {
     State& s = state();
-    if (s.process != 0 && s.process != getpid()) {
-        std::fprintf(stderr, "fake driver: %s in a forked child\n", symbol);
-        std::abort();
-    }
+    if (s.process != 0 && s.process != getpid()) die(symbol, "in a forked child");
     if (s.shut_down) return deinitialized;
     const std::lock_guard lock(s.mutex);
     const std::size_t at = s.count;
@@ -56,7 +58,9 @@ int enter_stream(const char* symbol, void* handle) {
     if (const int result = enter(symbol, handle, current)) return result;
     if (!current) return invalid_context;
     if (!current->alive) return destroyed;
-    if (handle && static_cast<Stream*>(handle)->context != current) return invalid_handle;
+    const auto* const stream = static_cast<Stream*>(handle);
+    if (stream && stream->context != current) return invalid_handle;
+    if (stream && stream->number != current->number) die(symbol, "on a stream of a context that is gone");
     return success;
 }
 
@@ -155,6 +159,7 @@ int note_launch(const char* symbol, void* kernel, void* handle, const Launch& la
 int free_checked(std::uint64_t address, void* stream) {
     auto* const header = reinterpret_cast<Header*>(address - sizeof(Header));
     if (header->magic != 0x5445535345524121u) return invalid_value;
+    if (header->number != header->context->number) die("cuMemFreeAsync", "of memory of a context that is gone");
     if (header->capture != capture_of(stream)) {
         if (capture_of(stream) != 0) static_cast<tessera::fake::Stream*>(stream)->broken = true;
         return capture_of(stream) != 0 ? unsupported : invalid_value;
@@ -212,7 +217,8 @@ int cuDevicePrimaryCtxRetain(void** context, int device) {
     if (const int result = enter("cuDevicePrimaryCtxRetain", nullptr, nullptr)) return result;
     const std::lock_guard lock(state().mutex);
     Context*& primary = state().primary[device];
-    if (!primary || !primary->alive) primary = new Context{device, true};
+    if (!primary) primary = new Context{device, true};
+    if (!primary->alive) ++primary->number, primary->alive = true;
     *context = primary;
     return success;
 }
@@ -263,7 +269,7 @@ int cuCtxPopCurrent_v2(void** context) {
 }
 int cuStreamCreate(void** stream, unsigned flags) {
     if (const int result = enter_context("cuStreamCreate")) return result;
-    *stream = new tessera::fake::Stream{contexts().top(), flags == 0};
+    *stream = new tessera::fake::Stream{contexts().top(), contexts().top()->number, flags == 0};
     return success;
 }
 int cuStreamDestroy_v2(void* stream) {
@@ -311,7 +317,8 @@ int cuMemAllocFromPoolAsync(std::uint64_t* address, std::size_t bytes, void*, vo
     if (const int result = enter_stream("cuMemAllocFromPoolAsync", stream)) return result;
     void* const memory = std::aligned_alloc(256, sizeof(Header) + (bytes + 255) / 256 * 256);
     if (!memory) return 2;
-    auto* const header = new (memory) Header{0x5445535345524121u, capture_of(stream), memory};
+    auto* const header = new (memory)
+        Header{0x5445535345524121u, capture_of(stream), contexts().top(), contexts().top()->number, memory};
     *address = reinterpret_cast<std::uint64_t>(header) + sizeof(Header);
     ++state().live;
     return success;

@@ -15,10 +15,12 @@ struct Context {
     int device;
     bool primary;
     std::atomic<bool> alive{true};
+    std::atomic<int> number{1};  // a primary context that is made anew keeps its address
 };
 
 struct Stream {
     Context* context;
+    int number;     // of the context
     bool blocking;  // ordered with the legacy stream
     std::uint64_t capture = 0;
     bool broken = false;
@@ -32,6 +34,8 @@ struct Kernel {
 struct alignas(256) Header {
     std::uint64_t magic;
     std::uint64_t capture;
+    Context* context;
+    int number;  // of the context
     void* memory;
 };
 
