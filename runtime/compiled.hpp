@@ -18,7 +18,8 @@ struct Compiled {
     std::string key;     // of the cache entry: 32 hexadecimal digits
     std::vector<std::byte> cubin;
     std::string ptx;
-    std::string log;  // of NVRTC: registers, spills, warnings
+    std::string log;           // of NVRTC: registers, spills, warnings
+    bool from_bundle = false;  // made by the NVRTC of whoever made the bundle: a driver may refuse it
 };
 
 /// Lowers, prints and compiles a recorded kernel for a target, through the memory of the process and the disk cache.

@@ -63,9 +63,22 @@ Compiled compile_text(Compiled wanted, const std::vector<std::string>& options, 
     return wanted;
 }
 
+[[noreturn]] void refuse_without_nvrtc(const Compiled& wanted, Bundle& bundle) {
+    std::string what = fmt::format("kernel {} cannot be compiled: {}", wanted.kernel, nvrtc_search().problem);
+    if (!bundle.path().empty()) {
+        const std::string& problem = bundle.problem();
+        what += problem.empty() ? fmt::format(
+                                      "; the bundle {} does not serve it for {}: add it with `tessera cache "
+                                      "warm` and `tessera cache export` where there is a compiler",
+                                      bundle.path(), wanted.target.arch())
+                                : "; " + problem;
+    }
+    throw CompileError(what);
+}
+
 }  // namespace
 
-Compiler::Compiler(CacheSettings settings) : cache_(std::move(settings)) {}
+Compiler::Compiler(CacheSettings settings) : cache_(settings), bundle_(settings.bundle) {}
 
 Compiler& Compiler::shared() {
     static auto& compiler = *new Compiler;  // static objects may ask until the very end
@@ -97,10 +110,9 @@ std::shared_ptr<const Compiled> Compiler::obtain(const std::string& name, std::s
 
 CacheKey Compiler::key_of(Compiled& wanted, const std::vector<std::string>& options, CounterSet& counters) {
     const Stopwatch mine(counters.digest_ns), all(counters_.digest_ns);
-    const NvrtcSearch& search = nvrtc_search();
-    if (!search.path)
-        throw CompileError(fmt::format("kernel {} cannot be compiled: {}", wanted.kernel, search.problem));
-    const auto key = [&] { return make_key(text_for_nvrtc(wanted), wanted.target.arch(), search.identity, options); };
+    const auto key = [&] {
+        return make_key(text_for_nvrtc(wanted), wanted.target.arch(), nvrtc_search().identity, options);
+    };
     CacheKey made = key();
     auto folder = setting_path("TESSERA_KEEP_SOURCE");
     if (setting_on("TESSERA_LINEINFO")) {
@@ -117,33 +129,63 @@ std::shared_ptr<const Compiled> Compiler::find_or_compile(Compiled wanted, const
                                                           int driver_version) {
     std::atomic<std::int64_t> spent{0};
     const Stopwatch watch(spent);
-    const auto ms = [&watch] { return static_cast<double>(watch.nanoseconds()) * 1e-6; };
     if (!wanted.source.empty())
         keep_text(wanted, wanted.source);
     else if (const auto folder = setting_path("TESSERA_KEEP_SOURCE"))
         keep_text(wanted, *folder / file_name(wanted, key));
-    std::optional<CachedCubin> kept;
-    {
-        const Stopwatch mine(counters.disk_ns), all(counters_.disk_ns);
-        kept = cache_.load(key);
-    }
-    if (kept && kept->kernel == wanted.kernel) {
-        ++counters.disk_hits, ++counters_.disk_hits;
+    const auto found = [&](std::optional<CachedCubin> kept, const char* where) {
+        if (!kept || kept->kernel != wanted.kernel) return false;
         wanted.cubin = std::move(kept->cubin);
         wanted.ptx = std::move(kept->ptx);
         wanted.log = std::move(kept->log);
-        report(wanted, "disk hit", ms());
+        report(wanted, where, static_cast<double>(watch.nanoseconds()) * 1e-6);
+        return true;
+    };
+    const auto timed = [&](auto&& look) {
+        const Stopwatch mine(counters.disk_ns), all(counters_.disk_ns);
+        return look();
+    };
+    // Without a compiler there is no telling which entry of the folder is meant.
+    if (nvrtc_search().path && found(timed([&] { return cache_.load(key); }), "disk hit")) {
+        ++counters.disk_hits, ++counters_.disk_hits;
+        return std::make_shared<const Compiled>(std::move(wanted));
+    }
+    if (found(timed([&] { return bundle_.find(key); }), "bundle hit")) {
+        ++counters.bundle_hits, ++counters_.bundle_hits;
+        wanted.from_bundle = true;
         return std::make_shared<const Compiled>(std::move(wanted));
     }
     ++counters.misses, ++counters_.misses;
+    return compile(std::move(wanted), key, options, counters, driver_version);
+}
+
+std::shared_ptr<const Compiled> Compiler::compile(Compiled wanted, const CacheKey& key,
+                                                  const std::vector<std::string>& options, CounterSet& counters,
+                                                  int driver_version) {
+    if (!nvrtc_search().path) refuse_without_nvrtc(wanted, bundle_);
+    std::atomic<std::int64_t> spent{0};
+    const Stopwatch watch(spent);
     {
         const Stopwatch mine(counters.compile_ns), all(counters_.compile_ns);
         ++counters.compiles, ++counters_.compiles;
         wanted = compile_text(std::move(wanted), options, driver_version);
     }
-    report(wanted, "compiled", ms());
+    report(wanted, "compiled", static_cast<double>(watch.nanoseconds()) * 1e-6);
     cache_.publish(key, {wanted.kernel, wanted.cubin, wanted.ptx, wanted.log});
     return std::make_shared<const Compiled>(std::move(wanted));
+}
+
+std::shared_ptr<const Compiled> Compiler::replace(const Compiled& refused, CounterSet& counters, int driver_version) {
+    const std::vector<std::string> options = options_for(refused.target);
+    Compiled wanted;
+    wanted.kernel = refused.kernel;
+    wanted.target = refused.target;
+    wanted.cuda_text = refused.cuda_text;
+    const CacheKey key = key_of(wanted, options, counters);
+    auto made = replaced_.get(
+        key.digest, [&] { return compile(std::move(wanted), key, options, counters, driver_version); });
+    table_.set(key.digest, made);
+    return made;
 }
 
 std::shared_ptr<const ir::Program> lowered_for(const ir::Program& program, const Target& target, CounterSet& counters) {

@@ -8,6 +8,7 @@
 
 #include "dsl/base/target.hpp"
 #include "dsl/ir/program.hpp"
+#include "runtime/cache/bundle.hpp"
 #include "runtime/cache/cubin_cache.hpp"
 #include "runtime/compiled.hpp"
 #include "runtime/counters.hpp"
@@ -15,8 +16,8 @@
 
 namespace tessera::runtime {
 
-/// CUDA text to machine code: the memory of this process, the disk cache, then NVRTC. Needs no device and no driver.
-/// Any thread may ask; kernels compile in parallel, each one once.
+/// CUDA text to machine code: the memory of this process, the disk cache, the bundle, then NVRTC. Needs no device and
+/// no driver. Any thread may ask; kernels compile in parallel, each one once.
 class Compiler {
 public:
     explicit Compiler(CacheSettings settings = CacheSettings::from_environment());
@@ -28,7 +29,11 @@ public:
     std::shared_ptr<const Compiled> obtain(const std::string& name, std::string cuda_text, const Target& target,
                                            CounterSet& counters, int driver_version = 0);
 
+    /// The same kernel compiled here, for a driver that refuses what the bundle has. Errors: CompileError.
+    std::shared_ptr<const Compiled> replace(const Compiled& refused, CounterSet& counters, int driver_version = 0);
+
     CubinCache& cache() { return cache_; }
+    Bundle& bundle() { return bundle_; }
     CounterSet& counters() { return counters_; }
 
     /// What NVRTC is told for a target.
@@ -49,9 +54,15 @@ private:
                                                     const std::vector<std::string>& options, CounterSet& counters,
                                                     int driver_version);
 
+    std::shared_ptr<const Compiled> compile(Compiled wanted, const CacheKey& key,
+                                            const std::vector<std::string>& options, CounterSet& counters,
+                                            int driver_version);
+
     CubinCache cache_;
+    Bundle bundle_;
     CounterSet counters_;
     OnceTable<Digest, std::shared_ptr<const Compiled>, DigestHash> table_;
+    OnceTable<Digest, std::shared_ptr<const Compiled>, DigestHash> replaced_;
 };
 
 /// The program lowered for a target; one that is lowered already is taken as it is.

@@ -11,7 +11,8 @@ namespace tessera {
 struct Counters {
     std::int64_t memory_hits = 0;  // found ready in this process
     std::int64_t disk_hits = 0;
-    std::int64_t misses = 0;    // neither in memory nor on disk
+    std::int64_t bundle_hits = 0;
+    std::int64_t misses = 0;    // neither in memory, nor on disk, nor in a bundle
     std::int64_t compiles = 0;  // calls of NVRTC, failed ones included
     double record_ms = 0, lower_ms = 0, emit_ms = 0;
     double digest_ms = 0;   // naming the compiler and the cache entry
@@ -25,13 +26,13 @@ namespace runtime {
 /// Counters that threads add to.
 class CounterSet {
 public:
-    std::atomic<std::int64_t> memory_hits{0}, disk_hits{0}, misses{0}, compiles{0};
+    std::atomic<std::int64_t> memory_hits{0}, disk_hits{0}, bundle_hits{0}, misses{0}, compiles{0};
     std::atomic<std::int64_t> record_ns{0}, lower_ns{0}, emit_ns{0}, digest_ns{0}, disk_ns{0}, compile_ns{0},
         load_ns{0};
 
     Counters values() const {
         const auto ms = [](const std::atomic<std::int64_t>& ns) { return static_cast<double>(ns.load()) * 1e-6; };
-        return {memory_hits, disk_hits,     misses,      compiles,       ms(record_ns), ms(lower_ns),
+        return {memory_hits, disk_hits,     bundle_hits, misses,         compiles,   ms(record_ns), ms(lower_ns),
                 ms(emit_ns), ms(digest_ns), ms(disk_ns), ms(compile_ns), ms(load_ns)};
     }
 };

@@ -72,14 +72,23 @@ void Engine::Impl::refuse_capture(const std::string& name, const Stream* stream)
 }
 
 void Engine::Impl::load(KernelState& state) {
-    state.compiled =
-        runtime::compile_lowered(*compiler, *state.lowered, device.target(), counters, runtime::driver().version);
-    // Programs of one text may differ in what their launches check, so they share the code and nothing else.
-    const std::string key = fmt::format("{} {}", state.compiled->key, state.shared_bytes);
-    state.loaded = loaded.get(key, [&] {
-        const Stopwatch watch(counters.load_ns);
-        return std::make_shared<const runtime::LoadedCubin>(device, *state.compiled, state.shared_bytes);
-    });
+    const int driver_version = runtime::driver().version;
+    state.compiled = runtime::compile_lowered(*compiler, *state.lowered, device.target(), counters, driver_version);
+    const auto load_it = [&] {
+        // Programs of one text may differ in what their launches check, so they share the code and nothing else.
+        const std::string key = fmt::format("{} {}", state.compiled->key, state.shared_bytes);
+        return loaded.get(key, [&] {
+            const Stopwatch watch(counters.load_ns);
+            return std::make_shared<const runtime::LoadedCubin>(device, *state.compiled, state.shared_bytes);
+        });
+    };
+    try {
+        state.loaded = load_it();
+    } catch (const CompileError&) {
+        if (!state.compiled->from_bundle) throw;
+        state.compiled = compiler->replace(*state.compiled, counters, driver_version);
+        state.loaded = load_it();
+    }
     state.kernel = state.loaded->kernel();
 }
 

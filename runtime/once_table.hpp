@@ -3,6 +3,7 @@
 #include <future>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 namespace tessera::runtime {
 
@@ -27,6 +28,14 @@ public:
         if (was_there) *was_there = !mine;
         if (mine) fill(key, promise, make);
         return future.get();
+    }
+
+    /// What later requests get instead.
+    void set(const Key& key, Value value) {
+        std::promise<Value> promise;
+        promise.set_value(std::move(value));
+        const std::lock_guard lock(mutex_);
+        values_.insert_or_assign(key, promise.get_future().share());
     }
 
 private:

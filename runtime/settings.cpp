@@ -21,6 +21,9 @@ constexpr std::array settings = {
             "folder of the cubin cache; unset: $XDG_CACHE_HOME/tessera, else ~/.cache/tessera"},
     Setting{"TESSERA_CACHE_SIZE", "1G",
             "bytes that the cubin cache may take, with K, M or G; least recently used go first"},
+    Setting{"TESSERA_CACHE_BUNDLE", "",
+            "bundle of compiled kernels (tessera cache export), asked after the cache folder and before the compiler; "
+            "unset: tessera.bundle in the program's folder, if there is one"},
     Setting{"TESSERA_NVRTC", "", "libnvrtc itself or the folder that holds it; unset: searched for"},
     Setting{"TESSERA_LINEINFO", "off",
             "on or off: compile kernels with line information for profilers, and keep the CUDA text that it names"},
@@ -79,25 +82,6 @@ std::optional<std::int64_t> parse_number(std::string_view text) {
     return number;
 }
 
-std::optional<std::int64_t> parse_bytes(std::string_view text) {
-    int shift = 0;
-    if (!text.empty()) {
-        switch (text.back()) {
-            case 'K':
-            case 'k': shift = 10; break;
-            case 'M':
-            case 'm': shift = 20; break;
-            case 'G':
-            case 'g': shift = 30; break;
-            default: break;
-        }
-    }
-    if (shift) text.remove_suffix(1);
-    const auto number = parse_number(text);
-    if (!number || *number > std::numeric_limits<std::int64_t>::max() >> shift) return std::nullopt;
-    return *number << shift;
-}
-
 std::optional<std::filesystem::path> home_folder() {
     if (const auto home = environment("HOME")) return std::filesystem::path(*home);
     std::vector<char> buffer(16 * 1024);
@@ -133,10 +117,29 @@ bool setting_on(std::string_view name) {
     return *on;
 }
 
+std::optional<std::int64_t> bytes_in(std::string_view text) {
+    int shift = 0;
+    if (!text.empty()) {
+        switch (text.back()) {
+            case 'K':
+            case 'k': shift = 10; break;
+            case 'M':
+            case 'm': shift = 20; break;
+            case 'G':
+            case 'g': shift = 30; break;
+            default: break;
+        }
+    }
+    if (shift) text.remove_suffix(1);
+    const auto number = parse_number(text);
+    if (!number || *number > std::numeric_limits<std::int64_t>::max() >> shift) return std::nullopt;
+    return *number << shift;
+}
+
 std::int64_t setting_bytes(std::string_view name) {
     const Setting& row = row_of(name);
     const std::string text = text_or_default(row);
-    const auto bytes = parse_bytes(text);
+    const auto bytes = bytes_in(text);
     if (!bytes)
         refuse(row, text, "a number of bytes: digits with K, M or G behind them if wanted are expected, as in 512M");
     return *bytes;

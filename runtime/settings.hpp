@@ -29,6 +29,9 @@ std::optional<std::string> environment(std::string_view name);
 /// A switch: on, off, 1, 0, true, false, yes or no, in any case; its default if unset. Errors: UsageError.
 bool setting_on(std::string_view name);
 
+/// The number of bytes that a text such as "512M" means: digits, with K, M or G (powers of 1024) behind them if wanted.
+std::optional<std::int64_t> bytes_in(std::string_view text);
+
 /// A number of bytes, with K, M or G (powers of 1024) behind it if wanted; its default if unset. Errors: UsageError.
 std::int64_t setting_bytes(std::string_view name);
 

@@ -46,6 +46,23 @@ std::string one_spelling(std::string_view option) {
     return text;
 }
 
+constexpr const char* compiler_line = "\ncompiler ";
+
+/// A value without ends of lines, so that nothing can be moved from one line of the key to another unseen.
+std::string one_line(std::string_view value) {
+    std::string text;
+    for (const char c : value) {
+        if (c == '\\') {
+            text += "\\\\";
+        } else if (c == '\n') {
+            text += "\\n";
+        } else {
+            text += c;
+        }
+    }
+    return text;
+}
+
 bool is_default(const std::string& option) {
     return std::find(defaults.begin(), defaults.end(), option) != defaults.end();
 }
@@ -76,6 +93,13 @@ std::vector<std::string> normalised_options(std::span<const std::string> options
     return kept;
 }
 
+CacheKey key_of_text(std::string text) {
+    CacheKey key;
+    key.digest = xxh3_128(std::as_bytes(std::span(text)));
+    key.text = std::move(text);
+    return key;
+}
+
 CacheKey make_key(std::string_view cuda_text, std::string_view target, std::string_view nvrtc_identity,
                   std::span<const std::string> options) {
     const auto normalised = normalised_options(options);
@@ -84,21 +108,29 @@ CacheKey make_key(std::string_view cuda_text, std::string_view target, std::stri
     });
     const std::string source = canonical_source(cuda_text, line_info || mentions_lines(cuda_text));
 
-    CacheKey key;
-    key.text = "format " + std::to_string(cache_format) + "\ntarget " + std::string(target) + "\ncompiler " +
-               std::string(nvrtc_identity);
-    Hasher hasher;
-    hasher.add_field(std::to_string(cache_format));
-    hasher.add_field(target);
-    hasher.add_field(nvrtc_identity);
-    hasher.add_field(std::to_string(normalised.size()));
-    for (const std::string& option : normalised) {
-        key.text += "\noption " + option;
-        hasher.add_field(option);
+    std::string text = "format " + std::to_string(cache_format);
+    text += "\ntarget " + one_line(target);
+    text += compiler_line + one_line(nvrtc_identity);
+    for (const std::string& option : normalised) text += "\noption " + one_line(option);
+    text += "\nsource " + hex(xxh3_128(std::as_bytes(std::span(source))));
+    return key_of_text(std::move(text));
+}
+
+std::string portable_text(std::string_view key_text) {
+    const std::size_t begin = key_text.find(compiler_line);
+    if (begin == std::string_view::npos) return std::string(key_text);
+    const std::size_t end = std::min(key_text.find('\n', begin + 1), key_text.size());
+    return std::string(key_text.substr(0, begin)) + std::string(key_text.substr(end));
+}
+
+std::string line_of_key(std::string_view key_text, std::string_view name) {
+    while (!key_text.empty()) {
+        const std::string_view line = key_text.substr(0, key_text.find('\n'));
+        if (line.size() > name.size() && line.starts_with(name) && line[name.size()] == ' ')
+            return std::string(line.substr(name.size() + 1));
+        key_text.remove_prefix(std::min(line.size() + 1, key_text.size()));
     }
-    hasher.add_field(source);
-    key.digest = hasher.finish();
-    return key;
+    return "";
 }
 
 }  // namespace tessera::runtime

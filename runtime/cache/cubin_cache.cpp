@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dsl/base/error.hpp"
+#include "runtime/cache/bundle.hpp"
 #include "runtime/cache/entry_file.hpp"
 #include "runtime/cache/folder.hpp"
 #include "runtime/cache/warning.hpp"
@@ -34,6 +35,7 @@ CacheSettings CacheSettings::from_environment() {
     } else if (auto standard = default_cache_folder()) {
         settings.folder = std::move(*standard);
     }
+    settings.bundle = Bundle::path_from_environment();
     return settings;
 }
 
@@ -77,12 +79,12 @@ bool CubinCache::may_use(bool create) {
 void CubinCache::refresh_stamp(const std::string& path, std::int64_t stamp) const {
     const std::int64_t now = ops_.now();
     if (stamp > now - stamp_unit && stamp <= now + stamp_unit) return;
-    ops_.set_stamp(path.c_str(), now);  // a read-only folder keeps its stamps; it evicts nothing either
+    ops_.set_stamp_of_path(path.c_str(), now);  // a read-only folder keeps its stamps; it evicts nothing either
 }
 
 std::optional<CachedCubin> CubinCache::load(const CacheKey& key) {
     if (settings_.enabled && may_use(false)) {
-        const std::string path = entry_path(folder_, key);
+        const std::string path = entry_path(folder_, key.digest);
         const EntryBytes file = read_entry_file(path, ops_);
         std::optional<CachedCubin> compiled;
         if (file.outcome == ReadOutcome::read) compiled = decode_entry(key, file.bytes);
@@ -117,7 +119,7 @@ void CubinCache::publish(const CacheKey& key, const CachedCubin& compiled) noexc
         return;
     }
     std::string why;
-    if (!write_entry_file(folder_, key, bytes, ops_, &why)) {
+    if (!write_entry_file(folder_, key.digest, bytes, ops_, &why)) {
         ++failed_;
         warn_about_cache(why);
         return;

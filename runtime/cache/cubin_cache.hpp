@@ -20,8 +20,10 @@ struct CacheSettings {
     bool enabled = true;                              // off: nothing is looked up or published
     std::filesystem::path folder;                     // empty: as if off, with one warning at the first publication
     std::int64_t most_bytes = std::int64_t{1} << 30;  // of all entries together
+    std::filesystem::path bundle = {};                // asked after the folder (bundle.hpp); empty: none
 
-    /// TESSERA_CACHE, TESSERA_CACHE_DIR and TESSERA_CACHE_SIZE. Errors: UsageError for a bad value.
+    /// TESSERA_CACHE, TESSERA_CACHE_DIR, TESSERA_CACHE_SIZE and TESSERA_CACHE_BUNDLE. Errors: UsageError for a bad
+    /// value.
     static CacheSettings from_environment();
 };
 
@@ -43,6 +45,17 @@ struct CacheEntry {
     std::string key_text;  // format, target, compiler, options; a line each
     std::int64_t bytes = 0;
     std::int64_t last_use = 0;  // seconds since 1970
+};
+
+/// What to keep, by the stamps of last use that the cache sets itself.
+struct PruneLimits {
+    std::optional<std::int64_t> bytes;    // of all entries together; the least recently used go first
+    std::optional<std::int64_t> seconds;  // since the last use
+};
+
+struct PruneResult {
+    std::int64_t removed = 0, removed_bytes = 0;
+    std::int64_t kept = 0, kept_bytes = 0;
 };
 
 struct CacheVerification {
@@ -80,12 +93,16 @@ public:
     /// If the entries take more than `most_bytes`, removes the least recently used until they take no more than 7/8 of
     /// it (so that a full cache is not searched at each publication). Returns how many.
     std::int64_t evict();
+    /// Removes what lies outside of the limits, entries of other versions of the library too, and left-over
+    /// temporaries. A stamp is an hour old at most when an entry is in use.
+    PruneResult prune(const PruneLimits& limits);
 
 private:
     bool may_use(bool create);
     void refresh_stamp(const std::string& path, std::int64_t stamp) const;
     void keep_size(std::int64_t added);
     std::int64_t evict_from(std::vector<FoundFile> files);
+    std::vector<FoundFile> own_entries() const;
 
     CacheSettings settings_;
     std::string folder_;

@@ -24,15 +24,6 @@ Hasher::~Hasher() = default;
 
 void Hasher::add(std::span<const std::byte> bytes) { XXH3_128bits_update(&state_->xxh, bytes.data(), bytes.size()); }
 
-void Hasher::add_field(std::string_view text) {
-    std::array<std::byte, 8> length{};
-    for (std::size_t i = 0; i < length.size(); ++i) {
-        length[i] = static_cast<std::byte>(static_cast<std::uint64_t>(text.size()) >> (8 * i));
-    }
-    add(length);
-    add(std::as_bytes(std::span(text)));
-}
-
 Digest Hasher::finish() const { return canonical(XXH3_128bits_digest(&state_->xxh)); }
 
 Digest xxh3_128(std::span<const std::byte> bytes) { return canonical(XXH3_128bits(bytes.data(), bytes.size())); }

@@ -6,7 +6,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 
 namespace tessera::runtime {
 
@@ -21,8 +20,6 @@ public:
     Hasher& operator=(const Hasher&) = delete;
 
     void add(std::span<const std::byte> bytes);
-    /// Adds the length first, so that no byte can move from one field to its neighbour unseen.
-    void add_field(std::string_view text);
     Digest finish() const;
 
 private:

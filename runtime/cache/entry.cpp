@@ -76,10 +76,9 @@ private:
 };
 
 /// The header of a file whose sizes and checksum are right.
-std::optional<Header> sound_header(std::span<const std::byte> file, const Digest& digest) {
+std::optional<Header> sound_header(std::span<const std::byte> file) {
     const auto header = read_header(file);
-    if (!header || header->format != cache_format || header->digest != digest) return std::nullopt;
-    if (header->file_bytes() != file.size()) return std::nullopt;
+    if (!header || header->format != cache_format || header->file_bytes() != file.size()) return std::nullopt;
     const auto covered = file.first(file.size() - sizeof(Digest));
     const Digest sum = xxh3_128(covered);
     if (std::memcmp(sum.data(), file.data() + covered.size(), sum.size()) != 0) return std::nullopt;
@@ -114,18 +113,25 @@ bool is_publishable(const CacheKey& key, const CachedCubin& compiled) {
            looks_like_elf(compiled.cubin) && header_of(key, compiled).file_bytes().has_value();
 }
 
-std::optional<CachedCubin> decode_entry(const CacheKey& key, std::span<const std::byte> file) {
-    const auto header = sound_header(file, key.digest);
+std::optional<KeptEntry> decode_entry(std::span<const std::byte> file) {
+    const auto header = sound_header(file);
     if (!header) return std::nullopt;
     Pieces pieces(file.subspan(sizeof(Header)));
-    if (pieces.take_text(header->key_bytes) != key.text) return std::nullopt;
-    CachedCubin compiled;
-    compiled.kernel = pieces.take_text(header->kernel_bytes);
-    compiled.log = pieces.take_text(header->log_bytes);
-    compiled.ptx = pieces.take_text(header->ptx_bytes);
+    KeptEntry entry;
+    entry.key = key_of_text(pieces.take_text(header->key_bytes));
+    if (entry.key.digest != header->digest) return std::nullopt;
+    entry.compiled.kernel = pieces.take_text(header->kernel_bytes);
+    entry.compiled.log = pieces.take_text(header->log_bytes);
+    entry.compiled.ptx = pieces.take_text(header->ptx_bytes);
     const auto cubin = pieces.take(header->cubin_bytes);
-    compiled.cubin.assign(cubin.begin(), cubin.end());
-    return compiled;
+    entry.compiled.cubin.assign(cubin.begin(), cubin.end());
+    return entry;
+}
+
+std::optional<CachedCubin> decode_entry(const CacheKey& key, std::span<const std::byte> file) {
+    auto entry = decode_entry(file);
+    if (!entry || entry->key != key) return std::nullopt;
+    return std::move(entry->compiled);
 }
 
 std::optional<std::uint64_t> announced_bytes(std::span<const std::byte> file) {
@@ -146,10 +152,6 @@ std::optional<EntryHead> read_entry_head(std::span<const std::byte> first_bytes)
     head.key_text = pieces.take_text(header->key_bytes);
     if (header->kernel_bytes <= pieces.left()) head.kernel = pieces.take_text(header->kernel_bytes);
     return head;
-}
-
-bool is_sound_entry(std::span<const std::byte> file, const Digest& digest) {
-    return sound_header(file, digest).has_value();
 }
 
 }  // namespace tessera::runtime

@@ -19,12 +19,18 @@ struct CachedCubin {
     std::string log;
 };
 
+/// What an entry keeps.
+struct KeptEntry {
+    CacheKey key;
+    CachedCubin compiled;
+};
+
 // An entry is one file, little-endian:
 //
 //   offset  0  magic "TESCUBIN"
 //           8  format number, u32
 //          12  bytes of the key's text, u32
-//          16  the key's digest
+//          16  the key's digest, which is that of its text
 //          32  bytes of the kernel's name, u32
 //          36  bytes of the log, u32
 //          40  bytes of the PTX, u64
@@ -44,8 +50,11 @@ std::vector<std::byte> encode_entry(const CacheKey& key, const CachedCubin& comp
 /// True if the cubin begins like one and every part fits into an entry.
 bool is_publishable(const CacheKey& key, const CachedCubin& compiled);
 
-/// The compilation in a file; nullopt unless magic, format, sizes, the whole key, the checksum and the cubin's magic
-/// fit.
+/// A file's contents; nullopt unless it is whole and fits itself: magic, format, sizes, the digest of the key's text,
+/// the checksum and the cubin's magic.
+std::optional<KeptEntry> decode_entry(std::span<const std::byte> file);
+
+/// The compilation in a file that is whole and of this very key, text and digest.
 std::optional<CachedCubin> decode_entry(const CacheKey& key, std::span<const std::byte> file);
 
 /// Bytes that a file with this header must have; nullopt unless magic, format and sizes make sense.
@@ -61,8 +70,5 @@ struct EntryHead {
 
 /// nullopt if the file does not bear our magic.
 std::optional<EntryHead> read_entry_head(std::span<const std::byte> first_bytes);
-
-/// True if the file is whole: sizes, checksum and cubin's magic, whatever its key; its digest must be `digest`.
-bool is_sound_entry(std::span<const std::byte> file, const Digest& digest);
 
 }  // namespace tessera::runtime

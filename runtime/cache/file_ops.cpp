@@ -1,5 +1,6 @@
 #include "runtime/cache/file_ops.hpp"
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -45,12 +46,25 @@ int list_folder(const char* path, std::vector<std::string>* names) {
     return error ? -1 : 0;
 }
 
-int set_stamp(const char* path, std::int64_t nanoseconds) {
-    timespec times[2]{};
+int link_unnamed(int descriptor, const char* path) {
+    const std::string source = "/proc/self/fd/" + std::to_string(descriptor);
+    return ::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+std::array<timespec, 2> only_modification(std::int64_t nanoseconds) {
+    std::array<timespec, 2> times{};
     times[0].tv_nsec = UTIME_OMIT;
     times[1].tv_sec = nanoseconds / 1'000'000'000;
     times[1].tv_nsec = nanoseconds % 1'000'000'000;
-    return ::utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
+    return times;
+}
+
+int set_stamp(int descriptor, std::int64_t nanoseconds) {
+    return ::futimens(descriptor, only_modification(nanoseconds).data());
+}
+
+int set_stamp_of_path(const char* path, std::int64_t nanoseconds) {
+    return ::utimensat(AT_FDCWD, path, only_modification(nanoseconds).data(), AT_SYMLINK_NOFOLLOW);
 }
 
 std::int64_t now() {
@@ -70,18 +84,20 @@ std::uint64_t random_bits() {
 const FileOps& real_file_ops() {
     static constexpr FileOps ops = {
         .open = open_file,
-        .read = ::read,
+        .read_at = ::pread,
         .write = ::write,
         .flush = flush_file,
         .close = ::close,
         .status = ::fstat,
         .status_of_path = ::lstat,
+        .link_unnamed = link_unnamed,
         .rename = ::rename,
         .remove_file = ::unlink,
         .remove_folder = ::rmdir,
         .make_folder = ::mkdir,
         .list_folder = list_folder,
         .set_stamp = set_stamp,
+        .set_stamp_of_path = set_stamp_of_path,
         .effective_user = ::geteuid,
         .now = now,
         .random_bits = random_bits,

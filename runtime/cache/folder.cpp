@@ -59,12 +59,12 @@ std::string because(const std::string& what) { return what + " (" + std::generic
 
 }  // namespace
 
-std::string subfolder_of(const std::string& folder, const CacheKey& key) {
-    return folder + "/" + key.hex().substr(0, prefix_digits);
+std::string subfolder_of(const std::string& folder, const Digest& name) {
+    return folder + "/" + hex(name).substr(0, prefix_digits);
 }
 
-std::string entry_path(const std::string& folder, const CacheKey& key) {
-    const std::string digits = key.hex();
+std::string entry_path(const std::string& folder, const Digest& name) {
+    const std::string digits = hex(name);
     return folder + "/" + digits.substr(0, prefix_digits) + "/" + digits.substr(prefix_digits) +
            std::string(entry_suffix);
 }
@@ -73,30 +73,24 @@ std::string temporary_path(const std::string& path, const FileOps& ops) {
     return path + std::string(temporary_mark) + random_digits(ops);
 }
 
-FolderState inspect_folder(const std::string& folder, const FileOps& ops, std::string* why) {
+FolderState inspect_folder(const std::string& folder, const FileOps& ops, std::string* why, Trust trust,
+                           const char* what) {
+    const std::string subject = std::string(what) + " " + folder;
     const int descriptor = ops.open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (descriptor < 0) {
         if (errno == ENOENT) return FolderState::missing;
-        *why = because("the cubin cache folder " + folder + " cannot be opened");
+        *why = because(subject + " cannot be opened");
         return FolderState::refused;
     }
     struct stat status{};
     const bool known = ops.status(descriptor, &status) == 0;
-    if (!known) *why = because("the cubin cache folder " + folder + " cannot be examined");
+    if (!known) *why = because(subject + " cannot be examined");
     ops.close(descriptor);
     if (!known) return FolderState::refused;
-    if (status.st_uid != ops.effective_user()) {
-        *why = "the cubin cache folder " + folder + " belongs to another user (id " + std::to_string(status.st_uid) +
-               "), who could plant code in it";
-        return FolderState::refused;
-    }
-    if (status.st_mode & (S_IWGRP | S_IWOTH)) {
-        *why = "the cubin cache folder " + folder +
-               " can be written by other users, who could plant code in it (chmod go-w "
-               "helps)";
-        return FolderState::refused;
-    }
-    return FolderState::ready;
+    const std::string reason = distrust(status, trust, ops);
+    if (reason.empty()) return FolderState::ready;
+    *why = subject + " " + reason;
+    return FolderState::refused;
 }
 
 bool make_folders(const std::string& folder, const FileOps& ops) {

@@ -8,4 +8,7 @@ namespace tessera::runtime {
 /// such as "/x cannot be written (Permission denied)"; what follows from it and the cure are added.
 void warn_about_cache(const std::string& why) noexcept;
 
+/// The same for what a bundle does not serve.
+void warn_about_bundle(const std::string& why) noexcept;
+
 }  // namespace tessera::runtime

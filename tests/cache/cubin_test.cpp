@@ -14,7 +14,7 @@ using namespace tessera::test;
 
 namespace {
 
-const std::filesystem::path data = std::filesystem::path(TESSERA_TEST_FOLDER) / "data";
+const std::filesystem::path data = TESSERA_CACHE_TEST_DATA;
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 

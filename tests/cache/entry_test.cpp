@@ -79,6 +79,19 @@ TEST_CASE("entry: what was published is loaded by another cache object, byte for
     CHECK((status.st_mode & 0777) == 0600);
 }
 
+TEST_CASE("entry: a file that another program wrote after the description of the format") {
+    const std::string file = read_file(fs::path(TESSERA_CACHE_SEEDS) / "cache_entry" / "whole");
+    const auto entry = decode_entry(std::as_bytes(std::span(file)));
+    REQUIRE(entry);
+    CHECK(entry->key.text.starts_with("format 2\ntarget sm_90a\ncompiler build-id:00ff\noption --fmad=false\nsource "));
+    CHECK(entry->compiled.kernel == "a");
+    CHECK(entry->compiled.log == "0 bytes spill stores");
+    CHECK(entry->compiled.ptx == ".version 9.0");
+    CHECK(entry->compiled.cubin.size() == 64);
+    const auto again = encode_entry(entry->key, entry->compiled);
+    CHECK(std::string(reinterpret_cast<const char*>(again.data()), again.size()) == file);
+}
+
 TEST_CASE("entry: every truncation is survived and repaired (C30)") {
     Spoiled spoiled;
     for (std::size_t bytes = 0; bytes < spoiled.good.size(); ++bytes) {

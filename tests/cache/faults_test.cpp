@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "runtime/cache/cubin_cache.hpp"
+#include "tests/cache/faulty.hpp"
 #include "tests/cache/support.hpp"
 
 using namespace tessera::runtime;
@@ -13,49 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The call that is to fail (counted from 1), with which error, and from then on or just once.
-struct Fault {
-    int at = 0;
-    int error = 0;
-    bool for_ever = false;
-    int calls = 0;
-
-    bool strikes() {
-        ++calls;
-        if (at == 0 || !(for_ever ? calls >= at : calls == at)) return false;
-        errno = error;
-        return true;
-    }
-} fault;
-
 const FileOps& real = real_file_ops();
-
-/// The operating system with `fault` in it.
-FileOps faulty_ops() {
-    FileOps ops = real;
-    ops.open = [](const char* p, int f, mode_t m) { return fault.strikes() ? -1 : real.open(p, f, m); };
-    ops.read = [](int d, void* b, std::size_t n) { return fault.strikes() ? ssize_t{-1} : real.read(d, b, n); };
-    ops.write = [](int d, const void* b, std::size_t n) {
-        if (fault.strikes()) return ssize_t{-1};
-        return real.write(d, b, std::min<std::size_t>(n, 1000));  // short writes are legal
-    };
-    ops.flush = [](int) { return fault.strikes() ? -1 : 0; };
-    ops.close = [](int d) {
-        const int result = real.close(d);
-        return fault.strikes() ? -1 : result;
-    };
-    ops.status = [](int d, struct stat* s) { return fault.strikes() ? -1 : real.status(d, s); };
-    ops.status_of_path = [](const char* p, struct stat* s) { return fault.strikes() ? -1 : real.status_of_path(p, s); };
-    ops.rename = [](const char* a, const char* b) { return fault.strikes() ? -1 : real.rename(a, b); };
-    ops.remove_file = [](const char* p) { return fault.strikes() ? -1 : real.remove_file(p); };
-    ops.remove_folder = [](const char* p) { return fault.strikes() ? -1 : real.remove_folder(p); };
-    ops.make_folder = [](const char* p, mode_t m) { return fault.strikes() ? -1 : real.make_folder(p, m); };
-    ops.list_folder = [](const char* p, std::vector<std::string>* n) {
-        return fault.strikes() ? -1 : real.list_folder(p, n);
-    };
-    ops.set_stamp = [](const char* p, std::int64_t s) { return fault.strikes() ? -1 : real.set_stamp(p, s); };
-    return ops;
-}
 
 constexpr int errors[] = {ENOSPC, EIO, EACCES, EROFS, EINTR, ESTALE, ENOENT, EEXIST, EMFILE, EXDEV, EDQUOT, EBUSY};
 
@@ -84,10 +43,11 @@ int temporaries(const fs::path& folder) {
 
 TEST_CASE("faults: any one system call fails, in any way: no error, no wrong bytes, no temporary left") {
     const FileOps ops = faulty_ops();
+    const bool unnamed_files = GENERATE(true, false);
     int runs = 0;
     for (const int error : errors) {
         for (int at = 1;; ++at, ++runs) {
-            CAPTURE(error, at);
+            CAPTURE(unnamed_files, error, at);
             TemporaryFolder folder;
             const fs::path kept = folder.path() / "cache";
             fault = {};
@@ -96,12 +56,12 @@ TEST_CASE("faults: any one system call fails, in any way: no error, no wrong byt
                 CubinCache before({true, kept, 1 << 20}, ops);
                 for (int n : {0, 1, 4}) before.publish(sample_key(n), sample_compilation(n, 5'000));
                 write_file(place_of(kept, sample_key(0)), "damaged");
-                REQUIRE(real.set_stamp(place_of(kept, sample_key(4)).c_str(), 1) == 0);
+                REQUIRE(real.set_stamp_of_path(place_of(kept, sample_key(4)).c_str(), 1) == 0);
             }
-            fault = {.at = at, .error = error};
+            fault = {.calls = call::all, .error = error, .first = at, .last = at, .unnamed_files = unnamed_files};
             CubinCache cache({true, kept, 17'000}, ops);
             use(cache);
-            const bool struck = fault.calls >= at;
+            const bool struck = fault.count >= at;
             // Afterwards everything is as if nothing had happened.
             fault = {};
             CHECK(temporaries(kept) == 0);
@@ -119,10 +79,10 @@ TEST_CASE("faults: the disk fills up and stays full (C31)") {
     for (int at = 1;; ++at) {
         CAPTURE(at);
         TemporaryFolder folder;
-        fault = {.at = at, .error = ENOSPC, .for_ever = true};
+        fault = {.calls = call::all, .error = ENOSPC, .first = at};
         CubinCache cache({true, folder.path() / "cache", 1 << 20}, ops);
         use(cache);
-        const bool struck = fault.calls >= at;
+        const bool struck = fault.count >= at;
         fault = {};
         CubinCache after({true, folder.path() / "cache", 1 << 20}, ops);
         use(after);
@@ -160,7 +120,9 @@ TEST_CASE("faults: an error that appears only at the flush or the closing of the
     static int closings = 0;
     close.open = [](const char* path, int flags, mode_t mode) {
         if (flags & O_CREAT) closings = 1;
-        return real.open(path, flags, mode);
+        if ((flags & O_TMPFILE) != O_TMPFILE) return real.open(path, flags, mode);
+        errno = EOPNOTSUPP;
+        return -1;
     };
     close.close = [](int descriptor) {
         const int result = real.close(descriptor);

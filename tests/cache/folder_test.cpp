@@ -95,11 +95,11 @@ TEST_CASE("folder: a read-only folder still serves what it holds") {
     }
     FileOps ops = real_file_ops();
     ops.open = [](const char* path, int flags, mode_t mode) {
-        if (!(flags & O_CREAT)) return ::open(path, flags, mode);
+        if ((flags & O_ACCMODE) == O_RDONLY) return ::open(path, flags, mode);
         errno = EROFS;
         return -1;
     };
-    ops.set_stamp = [](const char*, std::int64_t) {
+    ops.set_stamp_of_path = [](const char*, std::int64_t) {
         errno = EROFS;
         return -1;
     };
@@ -213,6 +213,43 @@ TEST_CASE("folder: another user's is refused, though it could be written") {
     cache.publish(sample_key(1), sample_compilation(1));
     CHECK(files_below(folder.path()).size() == 1);
     CHECK(cache.stats().failed == 1);
+}
+
+TEST_CASE("folder: another user's is refused in a process of another user, though it may read every entry") {
+    if (::geteuid() != 0) return;  // only root can become somebody else and give files away
+    for (const unsigned owner : {0u, 12345u}) {
+        TemporaryFolder folder;
+        const fs::path kept = folder.path() / "cache";
+        CubinCache cache({true, kept, 1 << 20});
+        for (int n = 0; n < 3; ++n) cache.publish(sample_key(n), sample_compilation(n, 30'000));
+        REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
+        REQUIRE(::chown(kept.c_str(), owner, owner) == 0);
+        for (const auto& item : fs::recursive_directory_iterator(kept)) {
+            REQUIRE(::chmod(item.path().c_str(), item.is_directory() ? 0755 : 0644) == 0);
+            REQUIRE(::chown(item.path().c_str(), owner, owner) == 0);
+        }
+        REQUIRE(::chmod(kept.c_str(), 0755) == 0);
+        const auto result =
+            run_child("child: nothing can be kept", {{"TESSERA_CACHE_DIR", kept.string()}, {"TEST_USER", "ordinary"}});
+        INFO(result.output);
+        CHECK(result.exit_code == 0);
+        CHECK(result.warnings() == 1);
+        CHECK(result.output.find("belongs to another user (id " + std::to_string(owner) + ")") != std::string::npos);
+        CHECK(files_below(kept).size() == 3);
+    }
+}
+
+TEST_CASE("folder: a link to one that others can write is refused") {
+    TemporaryFolder folder;
+    fs::create_directory(folder.path() / "open");
+    REQUIRE(::chmod((folder.path() / "open").c_str(), 0777) == 0);
+    fs::create_directory_symlink(folder.path() / "open", folder.path() / "link");
+    const auto result =
+        run_child("child: nothing can be kept", {{"TESSERA_CACHE_DIR", (folder.path() / "link").string()}});
+    INFO(result.output);
+    CHECK(result.exit_code == 0);
+    CHECK(result.warnings() == 1);
+    CHECK(fs::is_empty(folder.path() / "open"));
 }
 
 TEST_CASE("folder: another user's entry in a folder of ours is not trusted") {

@@ -1,51 +1,15 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <memory>
 #include <thread>
-#include <unistd.h>
+#include <vector>
 
 #include "runtime/cache/cubin_cache.hpp"
+#include "tests/cache/crowd.hpp"
 #include "tests/cache/support.hpp"
 
 using namespace tessera::runtime;
 using namespace tessera::test;
 namespace fs = std::filesystem;
-
-namespace {
-
-/// Processes that all begin at the same moment: each waits until nobody can write into a pipe any more.
-class Crowd {
-public:
-    Crowd(const std::string& test_case, int count, std::map<std::string, std::string> values) {
-        REQUIRE(::pipe(ends_) == 0);
-        values["TEST_START"] = std::to_string(ends_[0]);
-        values["TEST_HOLD"] = std::to_string(ends_[1]);
-        for (int i = 0; i < count; ++i) {
-            values["TEST_NUMBER"] = std::to_string(i);
-            children_.push_back(std::make_unique<Child>(test_case, values));
-        }
-    }
-    std::vector<ChildResult> start_and_wait() {
-        ::close(ends_[1]);
-        std::vector<ChildResult> results;
-        for (auto& child : children_) results.push_back(child->wait());
-        ::close(ends_[0]);
-        return results;
-    }
-
-private:
-    int ends_[2];
-    std::vector<std::unique_ptr<Child>> children_;
-};
-
-/// In a child of a crowd.
-void wait_for_start() {
-    ::close(std::stoi(passed("TEST_HOLD")));
-    char nothing = 0;
-    REQUIRE(::read(std::stoi(passed("TEST_START")), &nothing, 1) == 0);
-}
-
-}  // namespace
 
 TEST_CASE("child: publish the same eight", "[.child]") {
     CubinCache cache;
