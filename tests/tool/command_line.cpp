@@ -2,54 +2,13 @@
 #include "tools/tessera/command_line.hpp"
 
 #include <catch2/catch.hpp>
-#include <cstdio>
 #include <cstdlib>
-#include <fcntl.h>
-#include <unistd.h>
 
+#include "tests/tool/run_command.hpp"
 #include "tests/tool/support.hpp"
 
 namespace tessera::tool_test {
 namespace {
-
-struct Outcome {
-    int code;
-    std::string output, error;
-};
-
-/// Sends a descriptor to a file until the end of the scope.
-class Redirect {
-public:
-    Redirect(int descriptor, const std::string& path) : descriptor_(descriptor), saved_(::dup(descriptor)) {
-        const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        ::dup2(file, descriptor);
-        ::close(file);
-    }
-    ~Redirect() {
-        std::fflush(nullptr);
-        ::dup2(saved_, descriptor_);
-        ::close(saved_);
-    }
-
-private:
-    int descriptor_, saved_;
-};
-
-Outcome tessera(std::vector<std::string> words) {
-    const Folder folder;
-    words.insert(words.begin(), "tessera");
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    int code = 0;
-    std::fflush(nullptr);
-    {
-        const Redirect out(STDOUT_FILENO, folder.file("out"));
-        const Redirect err(STDERR_FILENO, folder.file("err"));
-        code = tool::run_command_line(static_cast<int>(words.size()), argv.data());
-    }
-    return {code, get(folder.file("out")), get(folder.file("err"))};
-}
 
 std::string golden(const std::string& name) { return std::string(TESSERA_GOLDEN_FOLDER) + "/" + name + ".safetensors"; }
 
@@ -181,29 +140,6 @@ TEST_CASE("quantize prints its table and refuses what it must") {
           "tessera: " + folder.file("none") + ": there is no such file; check the path\n");
     CHECK(tessera({"quantize", model, "-o", folder.file("x"), "--device", "tpu"}).code == 1);
     CHECK(folder.entries() == 2);
-}
-
-TEST_CASE("cache looks after its folder") {
-    const Folder folder;
-    const char* saved = std::getenv("TESSERA_CACHE_DIR");
-    const std::string before = saved ? saved : "";
-    ::setenv("TESSERA_CACHE_DIR", folder.file("cache").c_str(), 1);
-    CHECK(tessera({"cache", "ls"}).output.find("0 entries") == 0);
-    CHECK(tessera({"cache", "verify"}).code == 0);
-    const Outcome clear = tessera({"cache", "clear"});
-    CHECK(clear.code == 0);
-    CHECK(clear.output.find("removed 0 entries") == 0);
-    ::setenv("TESSERA_CACHE_SIZE", "many", 1);
-    const Outcome bad = tessera({"cache", "ls"});
-    CHECK(bad.code == 1);
-    CHECK(bad.error.find("TESSERA_CACHE_SIZE") != std::string::npos);
-    CHECK(tessera({"doctor"}).code == 0);
-    ::unsetenv("TESSERA_CACHE_SIZE");
-    if (saved) {
-        ::setenv("TESSERA_CACHE_DIR", before.c_str(), 1);
-    } else {
-        ::unsetenv("TESSERA_CACHE_DIR");
-    }
 }
 
 }  // namespace

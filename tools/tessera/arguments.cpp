@@ -50,9 +50,9 @@ Arguments Arguments::from_json(const std::string& text, const std::string& where
     return result;
 }
 
-Arguments Arguments::from_words(const std::vector<std::string>& words) {
+Arguments Arguments::from_words(const std::vector<std::string>& words, const std::string& where) {
     Arguments result;
-    result.where_ = "the command line";
+    result.where_ = where;
     auto& members = result.members_.data.emplace<json::Value::Object>();
     std::set<std::string> seen;
     for (const std::string& word : words) {

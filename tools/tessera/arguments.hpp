@@ -17,8 +17,8 @@ class Arguments {
 public:
     /// From a JSON object. Errors: UsageError that begins with `where`.
     static Arguments from_json(const std::string& text, const std::string& where);
-    /// From words such as "sf=packed", "block_size=128x128", "round_sf=true".
-    static Arguments from_words(const std::vector<std::string>& words);
+    /// From words such as "sf=packed", "block_size=128x128", "round_sf=true"; `where` they stand.
+    static Arguments from_words(const std::vector<std::string>& words, const std::string& where = "the command line");
 
     std::vector<std::string> keys() const;
     bool has(std::string_view key) const { return members_.find(key) != nullptr; }

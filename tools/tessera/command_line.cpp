@@ -125,6 +125,40 @@ private:
         add(*command, "ls", "List the entries, most recently used first", cache_list);
         add(*command, "clear", "Remove all entries", cache_clear);
         add(*command, "verify", "Read every entry and check it; exit code 1 if one is damaged", cache_verify);
+        CLI::App* prune =
+            add(*command, "prune", "Remove what was not used lately", [this] { return cache_prune(prune_); });
+        prune->add_option("--size", prune_.size,
+                          "Keep at most this many bytes, with K, M or G: least recently used go");
+        prune->add_option("--age", prune_.age, "Keep what was used since, such as 12h, 30d, 8w");
+        add_warm(*command);
+        add_bundles(*command);
+    }
+
+    void add_warm(CLI::App& cache) {
+        CLI::App* warm = add(cache, "warm", "Compile kernels ahead, in parallel, into the cache",
+                             [this] { return cache_warm(warm_); });
+        warm->add_option(
+                "list", warm_.list,
+                "A file with a kernel and its options, as `show` takes them, in each line; # begins a comment; "
+                "- reads from standard input")
+            ->required();
+        warm->add_option("--arch", warm_.architectures,
+                         "sm_90a, sm_100a, or both with a comma; else that of the GPU, and without one both")
+            ->delimiter(',');
+        warm->add_option("--jobs,-j", warm_.jobs, "Compile so many at a time; 0: one for each core")
+            ->check(CLI::Range(0, 1024))
+            ->capture_default_str();
+    }
+
+    void add_bundles(CLI::App& cache) {
+        CLI::App* command = add(cache, "export", "Write all entries as a bundle that serves any NVRTC and none",
+                                [this] { return cache_export(bundle_); });
+        command->add_option("path", bundle_.path, "A file, or a folder (one that exists, or with / at its end)")
+            ->required();
+        command->add_flag("--force", bundle_.force, "Replace the file if it exists");
+        command = add(cache, "import", "Add the entries of a bundle, or of another cache folder, to the cache",
+                      [this] { return cache_import(bundle_); });
+        command->add_option("path", bundle_.path, "The bundle")->required();
     }
 
     void add_doctor() {
@@ -137,6 +171,9 @@ private:
     VerifyRequest verify_;
     BenchRequest bench_;
     QuantizeRequest quantize_;
+    CachePruneRequest prune_;
+    CacheWarmRequest warm_;
+    CacheBundleRequest bundle_;
     std::function<int()> chosen_;
 };
 

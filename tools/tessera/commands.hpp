@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "dsl/base/target.hpp"
+
 // What the subcommands of `tessera` do, one file each. They print to stdout, return the exit code, and throw the
 // library's errors, which main prints as one sentence.
 
@@ -17,6 +19,8 @@ struct ShowRequest {
     std::string arch = "sm_90a";
 };
 int show(const ShowRequest& request);
+/// "sm_90a" or "sm_100a". Errors: UsageError.
+Target target_named(const std::string& arch);
 
 struct RunRequest {
     std::string file;
@@ -60,6 +64,26 @@ int bench(const BenchRequest& request);
 int cache_list();
 int cache_clear();
 int cache_verify();
+
+struct CachePruneRequest {
+    std::string size;  // "512M"; empty: any
+    std::string age;   // "30d"; empty: any
+};
+int cache_prune(const CachePruneRequest& request);
+
+struct CacheWarmRequest {
+    std::string list;  // a file as warm_list.hpp says; "-": standard input
+    std::vector<std::string> architectures;
+    int jobs = 0;  // 0: one for each core
+};
+int cache_warm(const CacheWarmRequest& request);
+
+struct CacheBundleRequest {
+    std::string path;
+    bool force = false;
+};
+int cache_export(const CacheBundleRequest& request);
+int cache_import(const CacheBundleRequest& request);
 
 int doctor();
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
+#include "runtime/cache/bundle.hpp"
 #include "runtime/cache/cubin_cache.hpp"
 #include "runtime/cache/file_ops.hpp"
 #include "runtime/cache/folder.hpp"
@@ -88,6 +89,17 @@ void print_cache() {
     line("", fmt::format("{} entries, {} of at most {} bytes", entries.size(), bytes, cache.settings().most_bytes));
 }
 
+void print_bundle() {
+    runtime::Bundle bundle(runtime::Bundle::path_from_environment());
+    if (bundle.path().empty()) return;
+    const std::string& problem = bundle.problem();
+    line("bundle", problem.empty() ? bundle.path() : problem);
+    if (!problem.empty()) return;
+    std::int64_t kernels = 0;
+    const std::int64_t damaged = bundle.each([&kernels](const runtime::KeptEntry&) { ++kernels; });
+    line("", fmt::format("{} kernels, {} damaged", kernels, damaged));
+}
+
 void print_settings(const char* title, std::span<const runtime::Setting> table) {
     fmt::print("\n{}\n", title);
     for (const runtime::Setting& setting : table) {
@@ -104,6 +116,7 @@ int doctor() {
     section("driver", print_driver);
     section("NVRTC", print_nvrtc);
     section("cache", print_cache);
+    section("bundle", print_bundle);
     const auto disassembler = find_disassembler();
     line("disassembler", disassembler ? disassembler->string() : "none (needed for `show --stage sass` only)");
     print_settings("settings (environment variables)", runtime::settings_table());

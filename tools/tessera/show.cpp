@@ -15,13 +15,6 @@ namespace tessera::tool {
 
 namespace {
 
-Target target_named(const std::string& arch) {
-    for (const Target& target : {Target::h200(), Target::b200()}) {
-        if (arch == target.arch()) return target;
-    }
-    throw UsageError(fmt::format("there is no target {}; use sm_90a or sm_100a", json::shown(arch)));
-}
-
 std::string stage_text(const std::string& stage, const Program& program, const Target& target) {
     if (stage == "program") return ir::print(program.ir());
     if (stage == "lowered") return ir::print(lower::lower(program.ir(), target));
@@ -36,6 +29,13 @@ std::string stage_text(const std::string& stage, const Program& program, const T
 }
 
 }  // namespace
+
+Target target_named(const std::string& arch) {
+    for (const Target& target : {Target::h200(), Target::b200()}) {
+        if (arch == target.arch()) return target;
+    }
+    throw UsageError(fmt::format("there is no target {}; use sm_90a or sm_100a", json::shown(arch)));
+}
 
 int show(const ShowRequest& request) {
     const KernelEntry* kernel = find_kernel(request.kernel);
