@@ -9,6 +9,7 @@
 #include "runtime/driver/driver.hpp"
 #include "runtime/id_table.hpp"
 #include "runtime/kernel_state.hpp"
+#include "runtime/nvrtc/find.hpp"
 #include "runtime/once_table.hpp"
 #include "runtime/settings.hpp"
 
@@ -85,7 +86,7 @@ void Engine::Impl::load(KernelState& state) {
     try {
         state.loaded = load_it();
     } catch (const CompileError&) {
-        if (!state.compiled->from_bundle) throw;
+        if (!state.compiled->from_bundle || !runtime::nvrtc_search().path) throw;
         state.compiled = compiler->replace(*state.compiled, counters, driver_version);
         state.loaded = load_it();
     }

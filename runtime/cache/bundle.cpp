@@ -41,22 +41,22 @@ void Bundle::open() {
     if (path_.empty()) return;
     std::error_code unresolved;
     const fs::path resolved = fs::canonical(path_, unresolved);  // a link may lead to a bundle; that one is examined
-    if (!unresolved) path_ = resolved.string();
+    place_ = unresolved ? path_ : resolved.string();
     struct stat status{};
-    if (ops_.status_of_path(path_.c_str(), &status) != 0) {
+    if (ops_.status_of_path(place_.c_str(), &status) != 0) {
         problem_ = "the bundle " + path_ + " cannot be opened" + reason(errno);
         return;
     }
     // The folder itself, or the one in which the file can be replaced.
     is_folder_ = S_ISDIR(status.st_mode);
-    const std::string folder = is_folder_ ? path_ : folder_above(path_);
-    if (inspect_folder(folder, ops_, &problem_, Trust::own_or_root, "the folder of the bundle") != FolderState::ready)
-        return;
-    if (!is_folder_) open_file();
+    const std::string folder = is_folder_ ? place_ : folder_above(place_);
+    const FolderState state = inspect_folder(folder, ops_, &problem_, Trust::own_or_root, "the folder of the bundle");
+    if (state == FolderState::missing) problem_ = "the bundle " + path_ + " has just gone";
+    if (state == FolderState::ready && !is_folder_) open_file();
 }
 
 void Bundle::open_file() {
-    OpenFile file = OpenFile::to_read(path_, ops_);
+    OpenFile file = OpenFile::to_read(place_, ops_);
     struct stat status{};
     if (!file.is_open() || ops_.status(file.descriptor(), &status) != 0) {
         problem_ = "the bundle " + path_ + " cannot be opened" + reason(errno);
@@ -95,7 +95,7 @@ std::vector<std::byte> Bundle::bytes_of(const BundleItem& item) const {
 
 /// Empty if it has no such entry, or none that can be read.
 std::vector<std::byte> Bundle::bytes_of(const Digest& name) const {
-    if (is_folder_) return read_entry_file(entry_path(path_, name), ops_, Trust::own_or_root).bytes;
+    if (is_folder_) return read_entry_file(entry_path(place_, name), ops_, Trust::own_or_root).bytes;
     const auto at = std::lower_bound(items_.begin(), items_.end(), name,
                                      [](const BundleItem& item, const Digest& wanted) { return item.name < wanted; });
     return at != items_.end() && at->name == name ? bytes_of(*at) : std::vector<std::byte>();
@@ -128,7 +128,7 @@ std::int64_t Bundle::each(const std::function<void(const KeptEntry&)>& take) {
     };
     for (const BundleItem& item : items_) offer(bytes_of(item));
     if (!is_folder_) return others;
-    auto files = scan_folder(path_, ops_);
+    auto files = scan_folder(place_, ops_);
     std::sort(files.begin(), files.end(), [](const FoundFile& a, const FoundFile& b) { return a.digest < b.digest; });
     for (const FoundFile& file : files) {
         if (!file.temporary) offer(read_entry_file(file.path, ops_, Trust::own_or_root).bytes);

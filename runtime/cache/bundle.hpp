@@ -51,6 +51,7 @@ private:
     const FileOps& ops_;
     std::once_flag once_;
     std::string problem_;
+    std::string place_;  // where links of the path lead
     bool is_folder_ = false;
     OpenFile file_;
     std::vector<BundleItem> items_;  // of a file

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "runtime/cache/cubin_cache.hpp"
+#include "runtime/cache/transfer.hpp"
 #include "tests/cache/faulty.hpp"
 #include "tests/cache/support.hpp"
 
@@ -200,4 +201,40 @@ TEST_CASE("faults: no file of the cache is mapped, so that one which is cut whil
     REQUIRE(found);
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) CHECK(line.find(folder.path().string()) == std::string::npos);
+}
+
+TEST_CASE("faults: any call of a bundle's reader fails, once or for good: what was put in is served, or nothing") {
+    TemporaryFolder folder;
+    CubinCache cache({true, folder.path() / "cache", 1 << 20});
+    for (int n = 0; n < 3; ++n) cache.publish(sample_key(n), sample_compilation(n, cubin_bytes));
+    const std::string file = (folder.path() / "file").string(), below = (folder.path() / "below").string();
+    export_bundle(cache, file, false);
+    export_bundle(cache, below + "/", false);
+    const FileOps ops = faulty_ops();
+    int served = 0, refused = 0;
+    for (const std::string& path : {file, below}) {
+        for (const int error : {0, EIO, EACCES, ENOENT, ESTALE, EMFILE, EINTR}) {  // 0: reads that end too early
+            for (int i = 2; i < 40; ++i) {
+                const int first = i / 2;
+                const bool for_good = i % 2 == 1;
+                CAPTURE(path, error, first, for_good);
+                if (error == EINTR && for_good) continue;  // would be tried again for ever, and rightly so
+                const unsigned calls = error == 0 ? call::read_at : call::all;
+                fault = {.calls = calls,
+                         .error = error,
+                         .first = first,
+                         .last = for_good ? 1000 : first,
+                         .is_short = error == 0};
+                Bundle bundle(path, ops);
+                for (int n = 0; n < 3; ++n) {
+                    const auto found = bundle.find(sample_key(n));
+                    ++(found ? served : refused);
+                    if (found) CHECK(same(*found, sample_compilation(n, cubin_bytes)));
+                }
+            }
+        }
+    }
+    fault = {};
+    CHECK(served > 100);
+    CHECK(refused > 100);
 }
