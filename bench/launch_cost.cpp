@@ -32,6 +32,7 @@ public:
         shared_bytes_ = static_cast<unsigned>(emit::dynamic_shared_bytes(program));
         for (TensorView& view : tensors_) arguments_.push_back(&view.data);
         for (std::size_t i = 0; i < plan.scalars().size(); ++i) arguments_.push_back(&values_[i]);
+        const runtime::CurrentContext current(stream.context());
         const auto check = [](runtime::DriverResult result) { runtime::check_driver(result, "the driver", "measure"); };
         check(api_.library_load(&library_, kernel.cubin().data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
         void* found = nullptr;
@@ -83,22 +84,24 @@ private:
 LaunchCost launch_cost(const Stream& stream) {
     if (stream.device().is_host())
         throw UsageError("the cost of a launch is compared with the driver's own call, and there is no GPU; name one");
-    const runtime::CurrentContext current(stream.context());  // as in a program that works on this GPU
     const Tensor x = Tensor::zeros(stream, bf16, {tokens, hidden});
     const quant::Quantized out = quant::per_token_cast(stream, x);
     BareLaunch bare_launch(stream, Engine::of(stream).compile(quant::per_token_cast_program(bf16, hidden)),
                            {x, out.data, out.sf});
     std::vector<quant::Quantized> kept;
     kept.reserve(burst);
-    Samples bare, given, allocating, dropping;
+    const auto into_given = [&] { quant::per_token_cast(stream, x, out.data, out.sf); };
+    Samples bare, given, elsewhere, allocating, dropping;
     for (int round = 0; round < rounds; ++round) {
+        elsewhere.add(stream, into_given);
+        const runtime::CurrentContext current(stream.context());  // as in a program that works on this GPU
         bare.add(stream, bare_launch);
-        given.add(stream, [&] { quant::per_token_cast(stream, x, out.data, out.sf); });
+        given.add(stream, into_given);
         allocating.add(stream, [&] { kept.push_back(quant::per_token_cast(stream, x)); });
         kept.clear();
         dropping.add(stream, [&] { quant::per_token_cast(stream, x); });
     }
-    return {bare.median(), given.median(), allocating.median(), dropping.median()};
+    return {bare.median(), given.median(), elsewhere.median(), allocating.median(), dropping.median()};
 }
 
 std::string launch_cost_text(const LaunchCost& cost) {
@@ -107,6 +110,7 @@ std::string launch_cost_text(const LaunchCost& cost) {
     };
     return row("the driver's launch of per_token_cast's kernel", cost.bare, "") +
            row("per_token_cast into given outputs", cost.given, "goal +0.50") +
+           row("the same on a thread without a current context", cost.elsewhere, "") +
            row("per_token_cast with outputs of its own", cost.allocating, "goal +1.50") +
            row("the same, dropping them at once", cost.dropping, "");
 }
