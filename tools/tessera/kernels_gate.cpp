@@ -49,6 +49,55 @@ Program groups_program(const Arguments& args, const Target&) {
                                                     group_options(args));
 }
 
+// ---- top2_sum_gate -------------------------------------------------------------------------------------------------
+
+std::vector<Result> run_gate(const Stream& stream, const Case& the_case) {
+    const Arguments& args = the_case.args;
+    const DeviceTensor logits(stream, *the_case.input("logits")), bias(stream, *the_case.input("bias"));
+    const char* const names[] = {"mask", "fix_routing_mask", "to_physical_map", "logical_count", "unmapped_topk_idx"};
+    std::optional<DeviceTensor> given[5];
+    std::optional<TensorView> views[5];
+    for (std::size_t i = 0; i < 5; ++i)
+        if (const CaseTensor* t = the_case.input(names[i])) given[i].emplace(stream, *t), views[i] = *given[i];
+    moe::GateOptions o;
+    o.num_topk = small(args, "num_topk", 8);
+    o.num_groups = small(args, "num_groups", 0), o.num_topk_groups = small(args, "num_topk_groups", 0);
+    o.use_shared_as_routed = args.flag("use_shared_as_routed", false);
+    o.num_shared_experts = small(args, "num_shared_experts", 0);
+    o.routed_scaling_factor = static_cast<float>(args.real("routed_scaling_factor").value_or(1.0));
+    o.scoring = moe::scoring_of(args.text("scoring", "sigmoid"));
+    o.ep_rank = args.number("ep_rank", 0), o.num_ep_ranks = args.number("num_ep_ranks", 1);
+    o.tp_rank = args.number("tp_rank", 0), o.num_tp_ranks = args.number("num_tp_ranks", 1);
+    o.mask = views[0], o.fix_routing_mask = views[1];
+    o.to_physical_map = views[2], o.logical_count = views[3], o.unmapped_topk_idx = views[4];
+    const moe::Gated gated = moe::top2_sum_gate(stream, logits, bias, o);
+    std::vector<Result> results;
+    results.push_back(download(stream, "topk_idx", gated.topk_idx));
+    results.push_back(download(stream, "topk_weights", gated.topk_weights));
+    if (views[4]) results.push_back(download(stream, "unmapped_topk_idx", *views[4]));
+    return results;
+}
+
+Rule gate_rule(const Case&, const std::string& output) {
+    Rule rule;
+    if (output == "topk_weights") rule.relative = 1e-6;
+    return rule;
+}
+
+Program gate_program(const Arguments& args, const Target&) {
+    moe::GateForm form{args.number("num_experts", 256)};
+    const std::int64_t groups = args.number("num_groups", 0), chosen = args.number("num_topk_groups", 0);
+    if (groups != chosen) form.groups = groups, form.chosen_groups = chosen;
+    form.topk = small(args, "num_topk", 8);
+    form.scoring = moe::scoring_of(args.text("scoring", "sigmoid"));
+    if (args.flag("use_shared_as_routed", false))
+        form.shared = args.number("num_shared_experts", 1), form.replicas = 33;
+    form.per_rank = (form.experts + form.replicas) / args.number("num_ep_ranks", 1);
+    form.num_tp_ranks = args.number("num_tp_ranks", 1);
+    form.fixed = args.flag("fix_routing", false), form.unmapped = form.mask = true;
+    return moe::top2_sum_gate_program(form);
+}
+
 }  // namespace
 
 void add_gate_kernels(std::vector<KernelEntry>& table) {
@@ -72,6 +121,19 @@ void add_gate_kernels(std::vector<KernelEntry>& table) {
                      run_groups,
                      every_bit,
                      groups_program});
+    table.push_back(
+        {"top2_sum_gate",
+         "the whole gate of a layer: scores, groups, experts, weights, replicas, the rank's share",
+         {"num_experts", "num_topk", "num_groups", "num_topk_groups", "use_shared_as_routed", "num_shared_experts",
+          "routed_scaling_factor", "scoring", "ep_rank", "num_ep_ranks", "tp_rank", "num_tp_ranks", "fix_routing"},
+         {},
+         {"logits", "bias"},
+         {"topk_idx", "topk_weights", "unmapped_topk_idx"},
+         nothing_missing,
+         run_gate,
+         gate_rule,
+         gate_program,
+         {"mask", "fix_routing_mask", "to_physical_map", "logical_count", "unmapped_topk_idx"}});
 }
 
 }  // namespace tessera::tool
