@@ -68,6 +68,8 @@ using PerThread = Shape;
 Ref load(const ViewSpec& view, Ref fill, const PerThread& per_thread, const Place& place, int lanes = 0);
 void store(const ViewSpec& view, Ref value, const Place& place);
 void atomic_add(const ViewSpec& view, Ref value, const Place& place);
+void copy_async(const ViewSpec& to, const ViewSpec& from, const Place& place);
+void wait_copies(const Place& place);
 /// value: null if there is none to tell.
 void report(Ref bad, const char* rule, const ViewSpec& view, Ref value, const Place& place);
 

@@ -128,6 +128,27 @@ void require_axis(const Recorder& r, const char* name, int axis, const AxisSpec&
 
 }  // namespace
 
+void copy_async(const ViewSpec& to, const ViewSpec& from, const Place& place) {
+    Recorder& r = Recorder::active(place);
+    Shape there, here;
+    ir::View source = view_of(r, from, place, there), tile = view_of(r, to, place, here);
+    if (to.space != ir::Space::shared || from.space != ir::Space::global)
+        throw UsageError(place, fmt::format("copy_async from {} to {}: a copy goes from a tensor to a shared tile",
+                                            memory_name(r.program(), from), memory_name(r.program(), to)));
+    if (r.program().tensors[static_cast<std::size_t>(from.memory)].role != ir::Role::input)
+        throw UsageError(place, fmt::format("copy_async from {}, which the kernel may write to; copy from an input, or "
+                                            "load and store",
+                                            memory_name(r.program(), from)));
+    if (!(there == here))
+        throw UsageError(place, fmt::format("copy_async of a piece {} of {} to a piece {} of {}: the extents must be "
+                                            "equal",
+                                            text_of(there), memory_name(r.program(), from), text_of(here),
+                                            memory_name(r.program(), to)));
+    r.append(place, ir::Copy{std::move(source), std::move(tile)});
+}
+
+void wait_copies(const Place& place) { Recorder::active(place).append(place, ir::WaitCopies{}); }
+
 void atomic_add(const ViewSpec& spec, Ref value, const Place& place) {
     Recorder& r = Recorder::active(place);
     r.require_open(value, place);

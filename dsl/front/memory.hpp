@@ -191,6 +191,17 @@ void atomic_add(const Piece<T, R>& piece, const Value<T, R>& value,
     detail::atomic_add(piece.spec(), value.node(at), at);
 }
 
+/// Starts to copy a piece of an input tensor to a piece of a shared tile, past the registers; what lies outside the
+/// tensor becomes zeros. Under way until wait_copies(): before, neither may be touched. Rows of the piece must move in
+/// vectors of at least 4 bytes.
+template <Element T, int R>
+void copy_async(const Piece<T, R>& to, const Piece<T, R>& from,
+                std::source_location at = std::source_location::current()) {
+    detail::copy_async(to.spec(), from.spec(), at);
+}
+/// Waits for all copies that have been started.
+inline void wait_copies(std::source_location at = std::source_location::current()) { detail::wait_copies(at); }
+
 /// State across iterations: get() reads it now, = writes it.
 template <Element T, int R>
 class Variable {

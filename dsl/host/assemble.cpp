@@ -120,6 +120,28 @@ private:
         emit_access(s, op.access, predicated, draft, true);
     }
 
+    void statement(const ir::Statement& s, const ir::CopyVector& op) {
+        const Element type = program_.tensors.at(static_cast<std::size_t>(op.from.memory)).type;
+        Draft load{Kind::load, false, nullptr, 0, {}, {}};
+        const bool masked = add_address(op.from, load);
+        if (masked) load.ins.push_back(numbering_.per_thread(numbering_.constant(0, is_wide(type))));
+        add_coordinates(op.from, load);
+        Draft store{Kind::store, false, nullptr, 0, {}, {}};
+        const bool predicated = add_address(op.to, store);
+        add_coordinates(op.to, store);
+        for (int l = 0; l < op.from.lanes; ++l) {
+            load.outs.push_back(numbering_.fresh(is_wide(type), false));
+            store.ins.push_back(load.outs.back());
+        }
+        emit_access(s, op.from, masked, load);
+        emit_access(s, op.to, predicated, store);
+        code_.accesses.back().copy = true;
+    }
+
+    void statement(const ir::Statement&, const ir::WaitCopies&) {
+        numbering_.emit({Kind::wait, true, nullptr, 0, {}, {}});
+    }
+
     void statement(const ir::Statement&, const ir::ReportElement& op) {
         Draft draft{Kind::report, false, nullptr, static_cast<std::uint32_t>(code_.rules.size()), {}, {}};
         for (const int in : {values_.scalar(op.bad), values_.scalar(op.place), values_.scalar(op.value)})

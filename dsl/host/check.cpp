@@ -67,7 +67,19 @@ AccessChecker::AccessChecker(const Launch& launch, const Code& code) : launch_(l
 
 void AccessChecker::begin_block(std::int64_t block) {
     block_ = block;
+    copies_.clear();
     if (history_) history_->begin_block();
+}
+
+void AccessChecker::end_block() const {
+    const CopiesUnderWay::Range* const copy = copies_.any();
+    if (!copy) return;
+    const AccessInfo& info = code_.accesses[copy->access];
+    throw UsageError(info.place,
+                     fmt::format("kernel '{}': a copy to {} is still under way when the block ends ({}); wait_copies() "
+                                 "after the last copy_async",
+                                 launch_.program.name,
+                                 launch_.program.shared[static_cast<std::size_t>(info.memory)].name, describe_block()));
 }
 
 void AccessChecker::barrier(int first_thread, int threads) {
@@ -82,7 +94,7 @@ void AccessChecker::check(const AccessInfo& info, const VectorAccess& access, co
         check_bounds(at);
         check_offset(at);
         check_alignment(at);
-        if (!at.global()) check_order(at);
+        if (!at.global()) check_copies(at), check_order(at);
     }
 }
 
@@ -166,6 +178,18 @@ void AccessChecker::check_alignment(const Where& at) const {
                      fmt::format("kernel '{}': {} moves {} bytes at once from an address that is {} bytes past a "
                                  "multiple of {} ({}); align the base and the strides, or use narrower vectors",
                                  launch_.program.name, describe(at), at.bytes(), past, alignment, describe_thread(at)));
+}
+
+void AccessChecker::check_copies(const Where& at) {
+    const auto byte = static_cast<std::size_t>(launch_.program.shared[at.memory()].byte_offset + at.byte_offset());
+    const auto bytes = static_cast<std::size_t>(at.bytes());
+    if (const CopiesUnderWay::Range* const copy = copies_.meets(byte, bytes))
+        throw UsageError(at.info.place,
+                         fmt::format("kernel '{}': {} meets a copy that is under way, started at {} ({}); put "
+                                     "wait_copies() between the two",
+                                     launch_.program.name, describe(at), place_text(code_.accesses[copy->access].place),
+                                     describe_thread(at)));
+    if (at.info.copy) copies_.start(byte, bytes, static_cast<std::size_t>(&at.info - code_.accesses.data()));
 }
 
 void AccessChecker::check_order(const Where& at) {

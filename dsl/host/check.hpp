@@ -5,6 +5,7 @@
 #include <string>
 
 #include "dsl/host/code.hpp"
+#include "dsl/host/copies.hpp"
 #include "dsl/host/history.hpp"
 #include "dsl/host/launch.hpp"
 
@@ -17,6 +18,10 @@ public:
     AccessChecker(const Launch& launch, const Code& code);
 
     void begin_block(std::int64_t block);
+    /// Errors: UsageError if a copy is under way that nothing has waited for.
+    void end_block() const;
+    /// The copies under way are complete.
+    void wait() { copies_.clear(); }
     void barrier(int first_thread, int threads);
 
     /// `coordinates`: a register of i64 for each axis. Threads first_thread … take part.
@@ -36,6 +41,7 @@ private:
     void check_offset(const Where& at) const;
     void check_alignment(const Where& at) const;
     void check_order(const Where& at);
+    void check_copies(const Where& at);
     std::int64_t expected_offset(const Where& at, int lane) const;
     bool plain_lanes(const Where& at) const;
     std::string describe(const Where& at) const;
@@ -45,6 +51,7 @@ private:
     const Launch& launch_;
     const Code& code_;
     std::optional<SharedHistory> history_;
+    CopiesUnderWay copies_;
     std::int64_t block_ = 0;
 };
 

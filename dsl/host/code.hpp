@@ -24,6 +24,7 @@ enum class Kind : std::uint8_t {
     lanes,       // out[0] = fn(in…) for every thread (once for a uniform result)
     load,        // outs = the lanes of accesses[info]
     store,       // the lanes of accesses[info] = the last ins
+    wait,        // the copies under way are complete
     barrier,     // every thread of the block
     loop_enter,  // out[0] = begin, past the loop unless begin < end
     loop_next,   // out[0] += step, back to the body while below end
@@ -55,7 +56,8 @@ struct AccessInfo {
     bool store;
     bool predicated;
     AccessFunction move;
-    int coordinates;  // 0 when unchecked
+    int coordinates;    // 0 when unchecked
+    bool copy = false;  // a store that is under way until the next wait
 };
 
 struct UndefinedRead {

@@ -35,7 +35,10 @@ void Machine::run_block(std::int64_t block) {
             if (role.stop == Stop::none) run(role);
             finished += role.stop == Stop::finished;
         }
-        if (finished == roles_.size()) return;
+        if (finished == roles_.size()) {
+            if (checker_) checker_->end_block();
+            return;
+        }
         require_internal(finished == 0, "a barrier waits for threads that have finished");
         meet_at_barrier();
     }
@@ -58,6 +61,9 @@ void Machine::run(Cursor& cursor) {
                 break;
             case Kind::load:
             case Kind::store: access(i, cursor); break;
+            case Kind::wait:
+                if (checker_) checker_->wait();
+                break;
             case Kind::barrier: cursor.stop = Stop::barrier; return;
             case Kind::loop_enter:
                 if (!enter_loop(operands)) cursor.next = i.info;

@@ -46,6 +46,8 @@ void collect_reads(const Statement& statement, NodeSet& met, Effects& e) {
     }
     if (const auto* load = statement.as<LoadVector>()) e.memories.push_back({load->access.space, load->access.memory});
     if (const auto* sum = statement.as<Accumulate>()) e.memories.push_back({sum->view.space, sum->view.memory});
+    if (const auto* copy = statement.as<Copy>()) e.memories.push_back({copy->from.space, copy->from.memory});
+    if (const auto* copy = statement.as<CopyVector>()) e.memories.push_back({copy->from.space, copy->from.memory});
     if (const auto* sum = statement.as<AtomicAdd>()) e.memories.push_back({sum->access.space, sum->access.memory});
     for_each_ref(statement, [&](Ref root) { for_each_node(root, met, [&](Ref node) { read_by_node(*node, e); }); });
     if (const auto* loop = statement.as<For>()) collect_reads(loop->body, met, e);
@@ -65,6 +67,9 @@ struct WriteCollector {
     void operator()(const StoreVector& store) const { e.memories.push_back({store.access.space, store.access.memory}); }
     void operator()(const Accumulate& sum) const { e.memories.push_back({sum.view.space, sum.view.memory}); }
     void operator()(const AtomicAdd& sum) const { e.memories.push_back({sum.access.space, sum.access.memory}); }
+    void operator()(const Copy& copy) const { e.memories.push_back({copy.to.space, copy.to.memory}); }
+    void operator()(const CopyVector& copy) const { e.memories.push_back({copy.to.space, copy.to.memory}); }
+    void operator()(const WaitCopies&) const {}
     void operator()(const Assign& assign) const { e.variables.push_back(assign.variable); }
     void operator()(const Declare& declare) const { e.arrays.push_back(declare.array); }
     void operator()(const Set& set) const { e.arrays.push_back(set.array); }

@@ -37,7 +37,8 @@ struct Effects {
 Effects reads_of(const Statement& statement);
 
 /// What the statement writes, wholly or in part; a Declare writes its array, a Let its local. For a loop, its body's
-/// union. A Barrier reads and writes nothing, yet nothing in shared or global memory may be moved across it.
+/// union. A Barrier or WaitCopies reads and writes nothing, yet nothing in shared or global memory may be moved across
+/// it.
 Effects writes_of(const Statement& statement);
 
 }  // namespace tessera::ir

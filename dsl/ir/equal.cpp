@@ -26,8 +26,7 @@ public:
                a.dependent_launch == b.dependent_launch && a.loops == b.loops && a.shared_bytes == b.shared_bytes &&
                a.locals == b.locals && same(a.tensors, b.tensors) && same(a.scalars, b.scalars) &&
                same(a.grid, b.grid) && same(a.shared, b.shared) && same(a.variables, b.variables) &&
-               same(a.rules, b.rules) &&
-               same(a.arrays, b.arrays) && same(a.body, b.body);
+               same(a.rules, b.rules) && same(a.arrays, b.arrays) && same(a.body, b.body);
     }
 
 private:

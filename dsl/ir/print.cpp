@@ -49,6 +49,9 @@ struct Line {
     }
     std::string operator()(const Store& s) { return "store " + text(s.value) + " to " + text.view(s.view); }
     std::string operator()(const Accumulate& s) { return "atomic add " + text(s.value) + " to " + text.view(s.view); }
+    std::string operator()(const Copy& s) { return "copy " + text.view(s.from) + " to " + text.view(s.to); }
+    std::string operator()(const CopyVector& s) { return "copy " + access(s.from) + " to " + access(s.to); }
+    std::string operator()(const WaitCopies&) { return "wait for copies"; }
     std::string operator()(const Assign& s) { return names.variable(s.variable) + " = " + text(s.value); }
     std::string operator()(const Report& s) {
         return report(s.rule) + text.view(s.view) + " where " + text(s.bad) + ", value " + text(s.value);
@@ -177,6 +180,7 @@ private:
         if (const auto* load = s.as<LoadVector>()) return memory_type(load->access);
         if (const auto* store = s.as<StoreVector>()) return memory_type(store->access);
         if (const auto* sum = s.as<AtomicAdd>()) return memory_type(sum->access);
+        if (const auto* copy = s.as<CopyVector>()) return memory_type(copy->from);
         if (const auto* sum = s.as<Accumulate>(); sum && sum->value)
             return print_type(sum->value->type, sum->value->shape);
         if (const auto* store = s.as<Store>(); store && store->value)

@@ -51,6 +51,9 @@ struct Accumulate {  // view += value, element by element and atomically; whole 
     View view;
     Ref value;
 };
+struct Copy {  // from a tensor to shared memory, under way until the next WaitCopies; what is outside becomes zeros
+    View from, to;
+};
 struct Assign {  // variable = value, all parts
     int variable;
     Ref value;
@@ -89,6 +92,11 @@ struct StoreVector {  // the words' elements, in order, make the `lanes` element
     Access access;
     std::vector<Ref> words;
 };
+/// One thread starts to copy the `lanes` elements of `from`, 4, 8 or 16 bytes, to `to`; zeros where from's predicate is
+/// false. Neither may be touched before its WaitCopies.
+struct CopyVector {
+    Access from, to;
+};
 struct AtomicAdd {  // memory += value; the access has one lane
     Access access;
     Ref value;
@@ -101,8 +109,12 @@ struct ReportElement {  // where `bad`: the launch's record becomes (rule, place
 };
 struct Barrier {};  // every thread of the block
 
+// ---- both stages
+
+struct WaitCopies {};  // a thread's own copies are complete
+
 using StatementOp = std::variant<For, Bind, Store, Accumulate, Assign, Report, Comment, Declare, Let, Set, LoadVector,
-                                 StoreVector, AtomicAdd, ReportElement, Barrier>;
+                                 StoreVector, AtomicAdd, ReportElement, Barrier, Copy, CopyVector, WaitCopies>;
 
 struct Statement {
     Place place;

@@ -165,6 +165,23 @@ public:
         atomic(s.access.space, memory(s.access.space, s.access.memory), s.value);
         require(s.value->scalar() && s.access.lanes == 1, "lanes", s.value, "an atomic add moves one element");
     }
+    void operator()(const Copy& s) {
+        in_stage(Stage::recorded);
+        require(detail::verify_view(at_, s.from, nullptr) == detail::verify_view(at_, s.to, nullptr), "operand-shape",
+                nullptr, "the two sides of a copy have not the same extents");
+        for (const View* view : {&s.from, &s.to})
+            for (const ViewAxis& axis : view->axes) scopes_.verify_expression(at_, axis.offset);
+        copied(s.from.space, memory(s.from.space, s.from.memory), s.to.space, memory(s.to.space, s.to.memory));
+    }
+    void operator()(const CopyVector& s) {
+        in_stage(Stage::lowered);
+        access(s.from), access(s.to);
+        copied(s.from.space, memory(s.from.space, s.from.memory), s.to.space, memory(s.to.space, s.to.memory));
+        const int bytes = s.from.lanes * bits_of(memory(s.from.space, s.from.memory).type) / 8;
+        require(s.from.lanes == s.to.lanes, "lanes", nullptr, "the two sides of a copy have not the same lanes");
+        require(bytes == 4 || bytes == 8 || bytes == 16, "lanes", nullptr, "a copy moves 4, 8 or 16 bytes");
+    }
+    void operator()(const WaitCopies&) {}
     void operator()(const ReportElement& s) {
         in_stage(Stage::lowered);
         rule(s.rule, s.bad, s.value);
@@ -199,6 +216,14 @@ private:
         require(value->type == m.type, "operand-type", value, "what is added has not the memory's type");
         require(is_integer(m.type) && bits_of(m.type) >= 32, "atomic", value,
                 "an atomic add is for whole numbers of 32 or 64 bits");
+    }
+
+    void copied(Space from, const Memory& tensor, Space to, const Memory& tile) const {
+        require(from == Space::global && to == Space::shared, "copy", nullptr,
+                "a copy goes from a tensor to shared memory");
+        require(tensor.role == Role::input, "role", nullptr,
+                "what is copied meanwhile stays as it is: an input tensor");
+        require(tensor.type == tile.type, "operand-type", nullptr, "the two sides of a copy have not the same type");
     }
 
     void rule(int index, Ref bad, Ref value) {

@@ -3,6 +3,8 @@
 #include <set>
 #include <utility>
 
+#include "dsl/ir/walk.hpp"
+
 namespace tessera::lower {
 
 namespace {
@@ -31,7 +33,11 @@ struct Touched {
 
 class Pass {
 public:
-    Pass(const ir::Program& program, const std::vector<bool>& ordered) : program_(program), ordered_(ordered) {}
+    Pass(const ir::Program& program, const std::vector<bool>& ordered) : program_(program), ordered_(ordered) {
+        ir::for_each_statement(program.body, [&](const ir::Statement& s) {
+            if (const auto* copy = s.as<ir::CopyVector>()) insert(copied_, copy->to);
+        });
+    }
 
     void run(ir::Body& body) {
         std::size_t before = 0;
@@ -55,6 +61,9 @@ private:
         if (const auto* load = s.as<ir::LoadVector>()) insert(t.read, load->access);
         if (const auto* store = s.as<ir::StoreVector>()) insert(t.written, store->access);
         if (const auto* sum = s.as<ir::AtomicAdd>()) insert(t.written, sum->access);
+        if (const auto* copy = s.as<ir::CopyVector>()) insert(t.written, copy->to);
+        // Only now what a thread has copied may be seen by the others.
+        if (s.as<ir::WaitCopies>()) t.written.insert(copied_.begin(), copied_.end());
     }
     /// Adds what is touched from statement i on, up to the next barrier. True if one was met.
     bool touch_group(const ir::Body& body, std::size_t i, Touched& t) const {
@@ -96,6 +105,7 @@ private:
     }
     const ir::Program& program_;
     const std::vector<bool>& ordered_;
+    Memories copied_;
     std::set<const ir::Statement*> kept_;
 };
 

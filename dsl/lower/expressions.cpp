@@ -204,6 +204,8 @@ std::int64_t Facts::find_upper_bound(Ref node) const {
         const bool both = x >= 0 && y >= 0 && x < small && y < small;
         if (both && b->op == BinaryOp::add) return x + y;
         if (both && b->op == BinaryOp::mul) return x * y;
+        if (both && b->op == BinaryOp::max) return std::max(x, y);
+        if (b->op == BinaryOp::min && (x >= 0 || y >= 0)) return x < 0 ? y : y < 0 ? x : std::min(x, y);
         std::int64_t divisor_value = 0;
         if (x >= 0 && b->op == BinaryOp::div && constant_value(b->b, divisor_value) && divisor_value > 0)
             return x / divisor_value;

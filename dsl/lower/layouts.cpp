@@ -39,6 +39,7 @@ struct Group {
     Ref index = nullptr;    // a member whose elements say where `indexed`, of another group, lies along an axis
     Ref indexed = nullptr;
     int indexed_axis = 0;
+    std::optional<Layout> copied;  // of a member whose elements say where what is copied lies
     enum { untouched, under_way, done } state = untouched;
     int run() const { return std::max(vector, pack); }
 };
@@ -110,6 +111,7 @@ private:
             if (const auto* st = s.as<ir::Store>()) note_indices(st->view, st->value);
             if (const auto* a = s.as<ir::Accumulate>()) note_indices(a->view, a->value);
             if (const auto* report = s.as<ir::Report>()) note_indices(report->view, report->bad);
+            if (const auto* copy = s.as<ir::Copy>()) note_copied(*copy, s.place);
             if (const auto* st = s.as<ir::Store>(); st && !st->value->scalar()) {
                 Group& g = group_of(st->value);
                 g.leaves = true;
@@ -149,6 +151,20 @@ private:
         }
     }
 
+    void note_copied(const ir::Copy& copy, const Place& place) {
+        int axis = -1, vector = 1, tile_axis = 0;
+        const Layout layout = copy_layout(program_, copy, place, target_, axis, vector);
+        for (const ir::ViewAxis& a : copy.from.axes) {
+            if (a.picked) continue;
+            if (!a.offset->scalar()) {
+                Group& g = group_of(a.offset);
+                if (!g.copied)
+                    g.index = a.offset, g.copied = Layout{{layout.axes[static_cast<std::size_t>(tile_axis)]}};
+            }
+            ++tile_axis;
+        }
+    }
+
     void touch(Group& g, const ir::View& view) const {
         int axis = -1;
         g.widest_bits = std::max(g.widest_bits, bits_of(memory_type(view)));
@@ -170,6 +186,9 @@ private:
         } else if (g.reduced && settled(folded(g.reduced))) {
             anchor = g.reduced;
             set(anchor, folded_layout(plan_.layout(folded(anchor)), anchor));
+        } else if (g.copied && !g.indexed) {
+            anchor = g.index;
+            set(anchor, *g.copied);
         } else if (g.indexed && settled(g.indexed)) {
             anchor = g.index;
             set(anchor, Layout{{plan_.layout(g.indexed).axes[static_cast<std::size_t>(g.indexed_axis)]}});
@@ -409,6 +428,25 @@ int longest_vector(const ir::Program& program, const ir::View& view, const Targe
         }
     }
     return static_cast<int>(vector);
+}
+
+Layout copy_layout(const ir::Program& program, const ir::Copy& copy, const Place& place, const Target& target,
+                   int& axis, int& vector) {
+    int there = -1;
+    vector =
+        std::min(longest_vector(program, copy.from, target, axis), longest_vector(program, copy.to, target, there));
+    const Element type = program.shared[static_cast<std::size_t>(copy.to.memory)].type;
+    vector = std::min(vector, 128 / bits_of(type));
+    Shape extents, inner;
+    for (const ir::ViewAxis& a : copy.to.axes)
+        if (!a.picked) extents.push_back(a.extent);
+    if (axis >= 0) vector = static_cast<int>(std::gcd<std::int64_t>(vector, extents[axis]));
+    if (axis < 0 || axis != there || vector * bits_of(type) < 32)
+        throw UsageError(place,
+                         "copy_async moves vectors of at least 4 bytes along an axis that is contiguous on both "
+                         "sides; record alignments and multiples (align, multiple_of), or load and store");
+    for (int i = 0; i < extents.rank(); ++i) inner.push_back(i == axis ? vector : 1);
+    return natural_layout(extents, axis, inner, program.threads);
 }
 
 void choose_layouts(const ir::Program& program, const Target& target, Plan& plan) {

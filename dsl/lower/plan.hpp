@@ -48,6 +48,11 @@ void choose_layouts(const ir::Program& program, const Target& target, Plan& plan
 /// along its contiguous tile axis. `axis` gets that tile axis, −1 if no axis of the piece is contiguous.
 int longest_vector(const ir::Program& program, const ir::View& view, const Target& target, int& axis);
 
+/// How the threads share a copy: vectors of `vector` elements along the tile's axis `axis`. Errors: UsageError if the
+/// vectors would have fewer than 4 bytes.
+Layout copy_layout(const ir::Program& program, const ir::Copy& copy, const Place& place, const Target& target,
+                   int& axis, int& vector);
+
 /// Index into View::axes of each tile axis.
 std::vector<int> tile_axes(const ir::View& view);
 

@@ -336,6 +336,11 @@ void TileCode::lower_statement(const ir::Statement& s) {
         return add_piece(a->view, a->value);
     }
     if (const auto* r = s.as<ir::Report>()) return report_piece(*r);
+    if (const auto* c = s.as<ir::Copy>()) {
+        order(c->to);
+        return copy_piece(*c);
+    }
+    if (s.as<ir::WaitCopies>()) return emit(ir::WaitCopies{});
     if (const auto* a = s.as<ir::Assign>()) {
         const RegisterTile& state = variables_[static_cast<std::size_t>(a->variable)];
         for (const Plan::Conversion& c : plan_.conversions)

@@ -100,6 +100,9 @@ private:
     int scratch(const std::string& name, Element type, const Shape& shape);
     ir::View whole(int shared) const;
 
+    // copy.cpp
+    void copy_piece(const ir::Copy& copy);
+
     // reduce.cpp
     void reduce(Ref node);
     Ref magnitude_of(Ref value) const;

@@ -23,15 +23,26 @@ Program recorded(std::int64_t hidden, const BlockCastOptions& o, bool aligned) {
         k.threads(256);
         const auto [m, n] = k.grid(sf.rows(), std::max(ceil_div(hidden, cols), ceil_div(sf.groups(), groups)));
 
-        const auto v =
-            load(t.x.block({rows, cols}, {m, n})).split(axis<1>, o.block_columns);  // [rows, groups, columns]
+        const auto block = t.x.block({rows, cols}, {m, n});
+        // Read once from memory, then from shared memory as often as registers would be: more blocks are under way.
+        const bool staged = aligned && rows == 128 && In == bf16 && hidden % vector_elements(In) == 0;
+        const auto tile = staged ? k.shared<In>("tile", {rows, cols}) : Shared<In, 2>({}, {});
+        if (staged) {
+            copy_async(tile.whole(), block);
+            wait_copies();
+        }
+        const auto values = [&] {  // [rows, groups, columns]
+            return (staged ? load(tile.whole()) : load(block)).split(axis<1>, o.block_columns);
+        };
+        const auto v = values();
         const auto amax =
             cast<f32>(reduce_max(abs(v).template permute<1, 0, 2>().merge(axis<1>), axis<1>));  // [groups, 1]
         const auto scales = scales_of(amax, limits_of(Out), round);
         sf.store({scales.sf.template permute<1, 0>(), scales.inv.template permute<1, 0>(),
                   scales.exponent.template permute<1, 0>()},
                  {1, groups}, m, n);
-        store(t.y.block({rows, cols}, {m, n}), encode<Out>(v, scales.inv.unsqueeze(axis<0>), round).merge(axis<1>));
+        store(t.y.block({rows, cols}, {m, n}),
+              encode<Out>(staged ? values() : v, scales.inv.unsqueeze(axis<0>), round).merge(axis<1>));
     });
 }
 

@@ -32,8 +32,8 @@ public:
 
     /// Scales of a strip: of these rows of blocks, and of its columns from `column` on. [rows, 1], [rows, groups] or
     /// one for every column, as the borders of groups fall.
-    Value<f32, 2> load(const Offset& rows, const Index& column) const {
-        const std::int64_t cols = strip_columns, wide = from_.block_columns;
+    Value<f32, 2> load(const Offset& rows, const Index& column, std::int64_t cols) const {
+        const std::int64_t wide = from_.block_columns;
         if (wide % cols == 0) return at(rows, 1, column / wide);
         if (cols % wide == 0) return at(rows, cols / wide, column / wide);
         return at(rows, cols, (coordinates({cols}, axis<0>) + column) / wide);
@@ -57,7 +57,15 @@ private:
     Global<ue8m0, 2> bytes_{detail::ViewSpec{}};
 };
 
-constexpr std::int64_t strips_together = 8;
+/// Whether strips are copied past the registers, in vectors; and their columns: pieces of rows are whole lines then.
+constexpr bool copied(Element in, std::int64_t hidden, bool aligned) {
+    return aligned && hidden % vector_elements(in) == 0;
+}
+constexpr std::int64_t columns_of(Element in, std::int64_t hidden, bool aligned) {
+    return copied(in, hidden, aligned) ? 1024 / bits_of(in) : strip_columns;
+}
+
+constexpr std::int64_t piece_rows = 32, pieces = strip_rows / piece_rows;
 
 struct Form {
     std::int64_t hidden;
@@ -74,49 +82,87 @@ struct Strip {
     Global<e4m3, 2> y{detail::ViewSpec{}};
     Global<f32, 2> sf{detail::ViewSpec{}};
     Index m{0}, n{0};
+    std::int64_t cols;
 
-    Strip(Kernel& k, const Form& f, int least_blocks)
-        : tokens(k.dim("tokens")), rows(f.gather ? k.dim("rows") : tokens) {
+    Strip(Kernel& k, const Form& f)
+        : tokens(k.dim("tokens")), rows(f.gather ? k.dim("rows") : tokens), cols(columns_of(In, f.hidden, f.aligned)) {
         constexpr int vector = 128 / bits_of(In);
         const Dim pitch = k.dim("x_pitch", multiple_of(f.aligned ? vector : 1));
         x = k.input<In>("x", {tokens, f.hidden}, {.align = f.aligned ? 16 : least_align(In), .strides = {pitch, 1}});
         if (f.gather) pos_to_token = k.input<i32>("pos_to_token", {rows}, {.align = 4});
         y = k.output<e4m3>("y", {rows, f.hidden}, {.align = f.aligned ? 16 : 1});
         sf = k.output<f32>("sf", {ceil_div(rows, f.options.num_per_tokens), f.hidden}, {.align = f.aligned ? 16 : 4});
-        k.threads(strip_threads, least_blocks);
+        k.threads(strip_threads, 1);
         if (!f.gather) {
-            const auto grid = k.grid(ceil_div(rows, strip_rows), ceil_div(f.hidden, strip_columns));
+            const auto grid = k.grid(ceil_div(rows, strip_rows), ceil_div(f.hidden, cols));
             m = grid.x, n = grid.y;
             return;
         }
-        // A row may be gathered several times: all rows of a few strips come before the next few, so that what is
-        // read again is still in L2.
-        const auto grid =
-            k.grid(ceil_div(f.hidden, strip_columns * strips_together), ceil_div(rows, strip_rows), strips_together);
-        m = grid.y, n = grid.x * strips_together + grid.z;
+        // Rows that are gathered several times: all rows of a few strips come before the next few, so that what is read
+        // again is still in L2. Else all strips of the same rows come together, as memory has them.
+        const Dim together = k.dim("strips_together");  // divides the strips
+        const std::int64_t strips = ceil_div(f.hidden, cols);
+        const auto grid = k.grid((together + (strips - 1)) / together, ceil_div(rows, strip_rows), together);
+        m = grid.y, n = max(min(grid.x * together + grid.z, strips - 1), 0);
     }
     Value<i32, 1> gathered() const { return load(pos_to_token.block({strip_rows}, {m}), -1); }
 
+    /// Quantizes a strip that lies in registers.
     template <Element T>
     void write(const Form& f, const Value<T, 2>& values) const {
         const auto v = values.split(axis<0>, f.options.num_per_tokens);
         const auto scales = scales_of(channel_maxima(v), limits_of(e4m3), f.options.round_sf);
-        store(y.block({strip_rows, strip_columns}, {m, n}),
-              encode<e4m3>(v, scales.inv, f.options.round_sf).merge(axis<0>));
-        store(sf.block({strip_rows / f.options.num_per_tokens, strip_columns}, {m, n}), scales.sf.squeeze(axis<1>));
+        store(y.block({strip_rows, cols}, {m, n}), encode<e4m3>(v, scales.inv, f.options.round_sf).merge(axis<0>));
+        store(sf.block({strip_rows / f.options.num_per_tokens, cols}, {m, n}), scales.sf.squeeze(axis<1>));
+    }
+    /// Quantizes a strip that lies elsewhere, piece by piece: piece(p) reads its rows from p · piece_rows on.
+    template <class Piece>
+    void write_pieces(Kernel& k, const Form& f, std::int64_t side_by_side, Piece&& piece) const {
+        const std::int64_t lane_rows = strip_threads / (cols / side_by_side);
+        const auto maxima = [&](const Index& p) {  // of the rows that a thread holds
+            return reduce_max(abs(piece(p)).split(axis<0>, lane_rows), axis<0>).squeeze(axis<0>);
+        };
+        const auto store_codes = [&](const Index& p, const Scales<2>& scales) {
+            store(y.block({piece_rows, cols}, {m * pieces + p, n}),
+                  encode<e4m3>(piece(p), scales.inv, f.options.round_sf));
+        };
+        const auto scales_from = [&](const auto& largest) {
+            return scales_of(cast<f32>(reduce_max(largest, axis<0>)), limits_of(e4m3), f.options.round_sf);
+        };
+        if (f.options.num_per_tokens == piece_rows) {
+            k.serial(pieces, [&](Index p) {
+                const auto scales = scales_from(maxima(p));
+                store_codes(p, scales);
+                store(sf.block({1, cols}, {m * pieces + p, n}), scales.sf);
+            });
+            return;
+        }
+        auto largest = k.variable(maxima(0));
+        k.serial(pieces - 1, [&](Index p) { largest = max(largest.get(), maxima(p + 1)); });
+        const auto scales = scales_from(largest.get());
+        store(sf.block({1, cols}, {m, n}), scales.sf);
+        k.serial(pieces, [&](Index p) { store_codes(p, scales); });
     }
 };
 
 template <Element In>
 Program plain_program(const Form& f) {
     return record("per_channel_cast", [=](Kernel& k) {
-        const Strip<In> s(k, f, In == bf16 && f.gather ? 20 : 1);
+        const Strip<In> s(k, f);
         const Offset rows = f.gather ? Offset(s.gathered()) : Offset(s.m * strip_rows);
         // 16 bytes a thread also where accesses may be longer: wider pieces would not fit the registers.
         const std::int64_t side_by_side = f.aligned ? 128 / bits_of(In) : 1;
-        const auto v = load(s.x.window({strip_rows, strip_columns}, {rows, s.n * strip_columns}),
-                            {.per_thread = {1, side_by_side}});
-        s.write(f, v);
+        const auto strip = s.x.window({strip_rows, s.cols}, {rows, s.n * s.cols});
+        if (copied(In, f.hidden, f.aligned)) {
+            const auto tile = k.shared<In>("tile", {strip_rows, s.cols});
+            copy_async(tile.whole(), strip);
+            wait_copies();
+            s.write_pieces(k, f, side_by_side, [&](const Index& p) {
+                return load(tile.block({piece_rows, s.cols}, {p, 0}), {.per_thread = {1, side_by_side}});
+            });
+            return;
+        }
+        s.write(f, load(strip, {.per_thread = {1, side_by_side}}));
     });
 }
 
@@ -137,14 +183,27 @@ RowsAndBlocks rows_and_blocks(const Strip<e4m3>& s, const Form& f, std::int64_t 
 
 Program pair_program(const QuantizedLayout& from, const Form& f) {
     return record("per_channel_cast_pair", [=](Kernel& k) {
-        const Strip<e4m3> s(k, f, 1);
+        const std::int64_t codes = copied(e4m3, f.hidden, f.aligned) ? 16 : 8;
+        const Strip<e4m3> s(k, f);
         const StripScales x_sf(k, from, s.tokens, f.hidden);
         const auto [rows, blocks] = rows_and_blocks(s, f, from.block_rows);
+        const auto strip = s.x.window({strip_rows, s.cols}, {rows, s.n * s.cols});
+        if (copied(e4m3, f.hidden, f.aligned)) {
+            const auto tile = k.shared<e4m3>("tile", {strip_rows, s.cols});
+            copy_async(tile.whole(), strip);
+            const auto scales = x_sf.load(blocks, s.n * s.cols, s.cols);
+            const auto factors = k.shared<f32>("factors", {strip_rows, scales.extent(1)});
+            store(factors.whole(), scales);
+            wait_copies();
+            s.write_pieces(k, f, codes, [&](const Index& p) {
+                return x_sf.times(load(tile.block({piece_rows, s.cols}, {p, 0}), {.per_thread = {1, codes}}),
+                                  load(factors.block({piece_rows, scales.extent(1)}, {p, 0})));
+            });
+            return;
+        }
         // 8 codes a thread: its 128 values fit registers as FP32 and are made once.
-        const auto q =
-            load(s.x.window({strip_rows, strip_columns}, {rows, s.n * strip_columns}), {.per_thread = {1, 8}});
-        const auto scales = x_sf.load(blocks, s.n * strip_columns);
-        s.write(f, x_sf.times(q, scales));
+        const auto q = load(strip, {.per_thread = {1, codes}});
+        s.write(f, x_sf.times(q, x_sf.load(blocks, s.n * s.cols, s.cols)));
     });
 }
 
@@ -160,17 +219,29 @@ std::int64_t rows_of(const char* function, const Stream& stream, const TensorVie
     return pos->extents[0];
 }
 
+/// All of a row's strips, or a few if rows of x are read several times.
+std::int64_t strips_together(const TensorView& x, const TensorView& data, bool aligned) {
+    const std::int64_t strips = ceil_div(data.extents[1], columns_of(x.element, data.extents[1], aligned));
+    const bool again = data.extents[0] * 8 > x.extents[0] * 9;
+    std::int64_t few = 4;
+    while (strips % few != 0) few /= 2;
+    return again ? few : strips;
+}
+
 void launch(const CompiledKernel& kernel, const Stream& stream, const TensorView& x, const OptionalView& pos,
-            const TensorView& data, const TensorView& sf, const ScaleArgument* x_sf) {
+            const TensorView& data, const TensorView& sf, const ScaleArgument* x_sf, bool aligned) {
     TensorView tensors[5] = {pitched(x)};
     std::size_t count = 1;
     if (pos) tensors[count++] = *pos;
     tensors[count++] = data;
     tensors[count++] = sf;
     if (x_sf) tensors[count++] = x_sf->view;
-    const Scalar pitch("x_sf_pitch", x_sf ? x_sf->pitch : 0);
+    Scalar numbers[2] = {Scalar("strips_together", strips_together(x, data, aligned)),
+                         Scalar("x_sf_pitch", x_sf ? x_sf->pitch : 0)};
+    const bool packed = x_sf && x_sf->packed;
+    if (!pos) numbers[0] = numbers[1];
     kernel.launch(stream, std::span<const TensorView>(tensors, count),
-                  std::span<const Scalar>(&pitch, x_sf && x_sf->packed ? 1u : 0u));
+                  std::span<const Scalar>(numbers, (pos ? 1u : 0u) + (packed ? 1u : 0u)));
 }
 
 void cast_plain(const char* function, const Stream& stream, const TensorView& x, const TensorView& data,
@@ -184,7 +255,7 @@ void cast_plain(const char* function, const Stream& stream, const TensorView& x,
     const KernelId id("per_channel_cast", {x.element, hidden, o.num_per_tokens, o.round_sf, pos.has_value(), aligned});
     launch(Engine::of(stream).kernel(
                stream, id, [&] { return per_channel_cast_program(x.element, hidden, o, pos.has_value(), aligned); }),
-           stream, x, pos, data, sf, nullptr);
+           stream, x, pos, data, sf, nullptr, aligned);
 }
 
 Quantized cast_plain(const char* function, const Stream& stream, const TensorView& x, const ChannelCastOptions& o,
@@ -254,7 +325,7 @@ void per_channel_cast_fused(const Stream& stream, const QuantizedView& x, const 
     const ScaleArgument x_sf = scale_argument(x);
     launch(Engine::of(stream).kernel(stream, id,
                                      [&] { return per_channel_cast_program(from, hidden, options, gather, aligned); }),
-           stream, x.data, options.pos_to_token, data, sf, &x_sf);
+           stream, x.data, options.pos_to_token, data, sf, &x_sf, aligned);
 }
 
 Quantized per_channel_cast_fused(const Stream& stream, const QuantizedView& x, const FusedChannelCastOptions& options) {

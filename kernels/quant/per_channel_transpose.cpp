@@ -10,18 +10,19 @@ namespace tessera::quant {
 namespace {
 
 /// Each thread holds a micro-tile of 16 tokens × 8 channels: 16 bytes of a row of x on the way in, 16 codes of a
-/// channel on the way out, and eight threads make the 128 bytes of a channel. Nothing passes through shared memory.
+/// channel on the way out, and eight threads make the 128 bytes of a channel. Codes never pass through shared memory.
 template <Element In>
 Program recorded(std::int64_t hidden, const ChannelCastOptions& o, bool aligned) {
     return record("per_channel_cast_and_transpose", [=](Kernel& k) {
-        constexpr std::int64_t rows = strip_rows, cols = strip_columns;
+        // Two warps, side by side along the tokens: 128 bytes of a row on the way in, too.
+        const std::int64_t rows = strip_rows, cols = aligned ? 64 : strip_columns;
         const Dim tokens = k.dim("tokens", multiple_of(aligned ? 16 : 1));
         const Dim pitch = k.dim("x_pitch", multiple_of(aligned ? 128 / bits_of(In) : 1));
         const auto x =
             k.input<In>("x", {tokens, hidden}, {.align = aligned ? 16 : least_align(In), .strides = {pitch, 1}});
         const auto y = k.output<e4m3>("y", {hidden, tokens}, {.align = aligned ? 16 : 1});
         const auto sf = k.output<f32>("sf", {ceil_div(tokens, o.num_per_tokens), hidden}, {.align = aligned ? 16 : 4});
-        k.threads(strip_threads);
+        k.threads(aligned ? 64 : strip_threads);
         const auto [m, n] = k.grid(ceil_div(tokens, rows), ceil_div(hidden, cols));
 
         const auto v = load(x.block({rows, cols}, {m, n}), {.per_thread = {aligned ? 16 : 8, aligned ? 8 : 4}})

@@ -62,8 +62,8 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOpt
         const std::int64_t group = o.num_per_channels;
         const ScaleOutput sf(k, o.scale_layout, t.tokens, ceil_div(hidden, group));
         const bool round = rounds(o.scale_layout, o.round_sf);
-        // Two vectors a thread, whatever the input's width, so that loads overlap and indexing is shared.
-        const std::int64_t elements = 128 * (aligned ? 2 : 1) * 128 / bits_of(In);
+        // 64 codes a thread, so that loads overlap and indexing is shared.
+        const std::int64_t elements = 128 * (aligned ? 64 : 128 / bits_of(In));
         ScaledTile tile = ScaledTile::choose(hidden, from.block_rows, elements);
         if (o.scale_layout == ScaleLayout::packed_ue8m0)
             tile = {std::max<std::int64_t>(1, std::min(tile.rows, elements / (4 * group))),

@@ -53,4 +53,22 @@ private:
     Value<f32, R> scaled_;
 };
 
+/// v / (1 + e^(−v))
+template <int R>
+Value<f32, R> silu(const Value<f32, R>& v) {
+    return v / (exp(-v) + 1.0f);
+}
+
+/// No element of the row tile is below −60; NaN may be among them. Then 1 + e^(−v) is at most 2⁸⁷, and v / (1 + e^(−v))
+/// a bounded division: where v is huge or tiny the divisor is exactly 1 or 2.
+template <Element T>
+Value<boolean, 0> is_bounded(const Value<T, 2>& v) {
+    return cast<f32>(reduce_min(v, axis<1>).squeeze(axis<1>).squeeze(axis<0>)) >= -60.0f;
+}
+/// silu of what is bounded.
+template <int R>
+Value<f32, R> bounded_silu(const Value<f32, R>& v) {
+    return divide_bounded(v, exp(-v) + 1.0f);
+}
+
 }  // namespace tessera::swiglu

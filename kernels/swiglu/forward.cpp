@@ -9,13 +9,15 @@
 #include "kernels/swiglu/check.hpp"
 #include "runtime/engine.hpp"
 
-// One row a block: a row that is skipped costs no memory traffic, because its offset lies past the end of everything.
+// One row at a time: a row that is skipped costs no memory traffic, because its offset lies past the end of everything.
 
 namespace tessera::swiglu {
 
 namespace {
 
 constexpr std::int64_t most_elements_per_thread = 32;
+/// Blocks add to the same three counters, one after the other: few of them should.
+constexpr std::int64_t rows_that_count_together = 8;
 constexpr std::int64_t longest_row_in_registers = 256 * most_elements_per_thread;
 
 /// Columns of each half that a block handles, and its threads.
@@ -76,20 +78,54 @@ public:
     }
     const Index& index() const { return row_; }
 
-    /// Columns n · cols … of the activation as [1, cols]. What is cut is counted if `count`.
-    Value<f32, 2> activation(std::int64_t cols, const Index& n, bool count) const {
-        const auto half = [&](std::int64_t i) { return cast<f32>(load(x_[i].block({1, cols}, {row_, n}))); };
-        auto gate = half(0), linear = half(1);
+    struct Halves {
+        Value<In, 2> gate, linear;
+    };
+    /// Columns n · cols … of both halves as [1, cols].
+    Halves halves(std::int64_t cols, const Index& n) const {
+        const auto half = [&](std::int64_t i) { return load(x_[i].block({1, cols}, {row_, n})); };
+        return {half(0), half(1)};
+    }
+    /// How often halves were cut, by thread: gate above the clamp, linear above, linear below.
+    class Counts {
+    public:
+        Counts(Kernel& k, int threads, std::int64_t vector)
+            : vector_(vector),
+              by_thread_{k.variable(full({threads}, Value<f32, 0>(0.0f))),
+                         k.variable(full({threads}, Value<f32, 0>(0.0f))),
+                         k.variable(full({threads}, Value<f32, 0>(0.0f)))} {}
+        void add(const Row& row, const Value<f32, 2>& gate, const Value<f32, 2>& linear) {
+            add(0, gate > row.clamp_);
+            add(1, linear > row.clamp_);
+            add(2, linear < -row.clamp_);
+        }
+        void store(const Row& row) const {
+            for (int i = 0; i < 3; ++i)
+                atomic_add(row.count_.window({1}, {i}), cast<i64>(reduce_sum(by_thread_[i].get(), axis<0>)));
+        }
+
+    private:
+        // In FP32, exact up to 2²⁴: its addition is twice as fast as that of whole numbers.
+        void add(int i, const Value<boolean, 2>& cut) {
+            const std::int64_t threads = by_thread_[i].get().extent(0);
+            const auto held = cast<f32>(cut).squeeze(axis<0>).split(axis<0>, threads * vector_).split(axis<1>, vector_);
+            by_thread_[i] =
+                by_thread_[i].get() + reduce_sum(reduce_sum(held, axis<2>), axis<0>).squeeze(axis<2>).squeeze(axis<0>);
+        }
+        std::int64_t vector_;
+        Variable<f32, 1> by_thread_[3];
+    };
+
+    /// The activation, with silu(gate) as it is given. What is cut is counted if there are counts.
+    template <class Silu>
+    Value<f32, 2> activation(const Halves& h, Silu&& silu, Counts* counts = nullptr) const {
+        auto gate = cast<f32>(h.gate), linear = cast<f32>(h.linear);
+        if (counts) counts->add(*this, gate, linear);
         if (clamped_) {
-            if (count) {
-                add_count(0, gate > clamp_);
-                add_count(1, linear > clamp_);
-                add_count(2, linear < -clamp_);
-            }
             gate = cut_above(gate, clamp_).value;
             linear = cut_both(linear, clamp_).value;
         }
-        const auto v = Divisor(gate).divide(gate) * linear;
+        const auto v = silu(gate) * linear;
         return shape_.weights ? v * weight_ : v;
     }
 
@@ -98,12 +134,6 @@ public:
     }
 
 private:
-    void add_count(std::int64_t i, const Value<boolean, 2>& cut) const {
-        // Counted in FP32, exact up to 2²⁴: its addition is twice as fast as that of whole numbers.
-        const auto sum = reduce_sum(cast<f32>(cut), axis<1>).squeeze(axis<1>);
-        atomic_add(count_.window({1}, {i}), cast<i64>(sum));
-    }
-
     ForwardShape shape_;
     bool clamped_;
     Dim tokens_;
@@ -135,15 +165,27 @@ Program tiles_program(std::int64_t hidden, const ForwardOptions& o, const Forwar
         }
         const std::int64_t group = whole ? cols : o.num_per_channels;
         k.threads(threads);
-        const auto [m, n] = k.grid(row.sf().rows(), ceil_div(hidden, cols));
-        row.locate(m);
-
-        const auto v = row.activation(cols, n, shape.count).split(axis<1>, group);
-        const auto amax = reduce_max(abs(v), axis<2>).squeeze(axis<2>);
-        const auto scales = quant::scales_of(amax, limits(o), quant::rounds(o.scale_layout, o.round_sf));
-        const std::int64_t groups = whole ? row.sf().groups() : cols / group;
-        row.sf().store(whole ? quant::spread(scales, {1, groups}) : scales, {1, groups}, row.index(), n);
-        row.store_codes(cols, n, (v * scales.inv.unsqueeze(axis<2>)).merge(axis<1>));
+        const std::int64_t rows = shape.count ? rows_that_count_together : 1;
+        const auto [m, n] = k.grid(ceil_div(row.sf().rows(), rows), ceil_div(hidden, cols));
+        const auto quantize = [&](const Value<f32, 2>& activation) {
+            const auto v = activation.split(axis<1>, group);
+            const auto amax = reduce_max(abs(v), axis<2>).squeeze(axis<2>);
+            const auto scales = quant::scales_of(amax, limits(o), quant::rounds(o.scale_layout, o.round_sf));
+            const std::int64_t groups = whole ? row.sf().groups() : cols / group;
+            row.sf().store(whole ? quant::spread(scales, {1, groups}) : scales, {1, groups}, row.index(), n);
+            row.store_codes(cols, n, (v * scales.inv.unsqueeze(axis<2>)).merge(axis<1>));
+        };
+        const auto one_row = [&](const Index& r, typename Row<In>::Counts* counts) {
+            row.locate(r);
+            const auto h = row.halves(cols, n);
+            k.when(is_bounded(h.gate), [&] { quantize(row.activation(h, bounded_silu<2>, counts)); }).otherwise([&] {
+                quantize(row.activation(h, silu<2>, counts));
+            });
+        };
+        if (!shape.count) return one_row(m, nullptr);
+        typename Row<In>::Counts counts(k, threads, vector);
+        k.serial(rows, [&](Index r) { one_row(m * rows + r, &counts); });
+        counts.store(row);
     });
 }
 
@@ -158,15 +200,20 @@ Program long_rows_program(std::int64_t hidden, const ForwardOptions& o, const Fo
         const auto [m] = k.grid(row.sf().rows());
         row.locate(m);
 
+        std::optional<typename Row<In>::Counts> counts;
+        if (shape.count) counts.emplace(k, threads, 8);
         auto largest = k.variable(full({1, 1}, Value<f32, 0>(0.0f)));
         k.serial(ceil_div(hidden, cols), [&](Index step) {
-            largest = max(largest.get(), reduce_max(abs(row.activation(cols, step, shape.count)), axis<1>));
+            const auto v = row.activation(row.halves(cols, step), silu<2>, counts ? &*counts : nullptr);
+            largest = max(largest.get(), reduce_max(abs(v), axis<1>));
         });
+        if (counts) counts->store(row);
         const auto scales = quant::scales_of(largest.get(), limits(o), quant::rounds(o.scale_layout, o.round_sf));
         const std::int64_t groups = row.sf().groups();
         row.sf().store(quant::spread(scales, {1, groups}), {1, groups}, row.index(), 0);
-        k.serial(ceil_div(hidden, cols),
-                 [&](Index step) { row.store_codes(cols, step, row.activation(cols, step, false) * scales.inv); });
+        k.serial(ceil_div(hidden, cols), [&](Index step) {
+            row.store_codes(cols, step, row.activation(row.halves(cols, step), silu<2>) * scales.inv);
+        });
     });
 }
 

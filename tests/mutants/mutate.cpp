@@ -16,6 +16,7 @@ std::string line_of(const Place& place) { return fmt::format("{}:{}", place.file
 Ref predicate_of(const ir::Statement& statement) {
     if (const auto* load = statement.as<ir::LoadVector>()) return load->access.predicate;
     if (const auto* store = statement.as<ir::StoreVector>()) return store->access.predicate;
+    if (const auto* copy = statement.as<ir::CopyVector>()) return copy->from.predicate;
     return nullptr;
 }
 
@@ -57,8 +58,16 @@ void add_statement_mutants(const ir::Program& lowered, const char* fault,
     }
 }
 
+/// Behind a wait for copies a thread may read nothing but what it has copied itself: that barrier need not matter.
 bool remove_barrier(Body& body, std::size_t i, bool apply) {
     if (body[i].as<ir::Barrier>() == nullptr) return false;
+    if (i > 0 && body[i - 1].as<ir::WaitCopies>() != nullptr) return false;
+    if (apply) body.erase(body.begin() + static_cast<std::ptrdiff_t>(i));
+    return true;
+}
+
+bool remove_wait(Body& body, std::size_t i, bool apply) {
+    if (body[i].as<ir::WaitCopies>() == nullptr) return false;
     if (apply) body.erase(body.begin() + static_cast<std::ptrdiff_t>(i));
     return true;
 }
@@ -68,6 +77,7 @@ bool drop_predicate(Body& body, std::size_t i, bool apply) {
     if (!apply) return true;
     if (auto* load = body[i].as<ir::LoadVector>()) load->access.predicate = load->fill = nullptr;
     if (auto* store = body[i].as<ir::StoreVector>()) store->access.predicate = nullptr;
+    if (auto* copy = body[i].as<ir::CopyVector>()) copy->from.predicate = nullptr;
     return true;
 }
 
@@ -116,6 +126,7 @@ void add_node_mutants(const ir::Program& lowered, std::vector<Mutant>& mutants) 
 std::vector<Mutant> mutants_of(const ir::Program& lowered) {
     std::vector<Mutant> mutants;
     add_statement_mutants(lowered, "without barrier", remove_barrier, mutants);
+    add_statement_mutants(lowered, "without wait", remove_wait, mutants);
     add_statement_mutants(lowered, "without the predicate of access", drop_predicate, mutants);
     add_node_mutants(lowered, mutants);
     return mutants;
