@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <memory>
+#include <tuple>
 
 #include "bench/case.hpp"
 #include "bench/inputs.hpp"
+#include "kernels/quant_lossless.hpp"
 
 namespace tessera::bench {
 
@@ -152,6 +154,34 @@ Case back_case(const char* kernel, std::string name, std::int64_t rows, Element 
             rows * hidden};
 }
 
+Prepare lossless(std::int64_t rows, const quant::QuantizedLayout& from, const quant::LosslessOptions& o) {
+    return [=](const Stream& stream, int count) {
+        auto in_sets = std::make_shared<std::vector<quant::Quantized>>(),
+             out_sets = std::make_shared<std::vector<quant::Quantized>>();
+        for (int i = 0; i < count; ++i) {
+            in_sets->push_back(quantized(stream, e2m1, rows, from, true, static_cast<unsigned>(i)));
+            out_sets->push_back(quant::per_block_cast_lossless(stream, view(in_sets->back(), from), o));
+        }
+        return [=](int i) {
+            const auto s = static_cast<std::size_t>(i % count);
+            quant::per_block_cast_lossless(stream, view((*in_sets)[s], from), (*out_sets)[s].data, (*out_sets)[s].sf,
+                                           o);
+        };
+    };
+}
+
+Case lossless_case(std::string name, std::int64_t rows, ScaleLayout from, const quant::LosslessOptions& o) {
+    const quant::QuantizedLayout in{from, 1, 32};
+    const std::int64_t bytes = data_bytes(rows, e2m1) + data_bytes(rows, e4m3) + scale_bytes(rows, hidden / 32, from) +
+                               scale_bytes(up(rows, o.block_rows), up(hidden, o.block_columns), o.scale_layout);
+    return {"per_block_cast_lossless",
+            std::move(name),
+            bytes,
+            lossless(rows, in, o),
+            [=] { return quant::per_block_cast_lossless_program(hidden, in, o); },
+            rows * hidden};
+}
+
 void add_token_casts(std::vector<Case>& cases) {
     const auto packed = ScaleLayout::packed_ue8m0;
     cases.push_back(token_case("T=8001, H=7168, in=bf16, fmt=e4m3, group=128, packed", bf16, e4m3, 128, packed));
@@ -189,6 +219,22 @@ void add_block_casts(std::vector<Case>& cases) {
                                e4m3, 32, ScaleLayout::row_major));
 }
 
+void add_lossless_casts(std::vector<Case>& cases) {
+    const auto layout = [](bool packed) { return packed ? ScaleLayout::packed_ue8m0 : ScaleLayout::row_major; };
+    for (const auto& [in_packed, rows, columns, out_packed] : {std::tuple<bool, int, int, bool>{false, 128, 128, false},
+                                                               {false, 1, 128, false},
+                                                               {false, 32, 32, true},
+                                                               {true, 1, 128, true},
+                                                               {true, 32, 32, false}})
+        cases.push_back(lossless_case(
+            fmt::format("H=7168, in block=1x32, in_use_packed_ue8m0={}, T=8001, out_round_sf=True, out block={}x{}, "
+                        "out_use_packed_ue8m0={}",
+                        spelled(in_packed), rows, columns, spelled(out_packed)),
+            tokens, layout(in_packed), {rows, columns, layout(out_packed)}));
+    cases.push_back(lossless_case("T=8064, H=7168, in block=1x32, out block=128x128", aligned_tokens, layout(false),
+                                  {128, 128, layout(false)}));
+}
+
 void add_casts_back(std::vector<Case>& cases) {
     const auto rows = ScaleLayout::row_major, packed = ScaleLayout::packed_ue8m0;
     for (Element out : {bf16, f32})
@@ -222,6 +268,7 @@ std::vector<Case> quant_cases() {
     std::vector<Case> cases;
     add_token_casts(cases);
     add_block_casts(cases);
+    add_lossless_casts(cases);
     add_casts_back(cases);
     return cases;
 }

@@ -108,6 +108,12 @@ Text Expressions::narrow_halves(Element half, std::span<const Text> words) {
     return call(name(8), word(0), word(1), word(2), word(3));
 }
 
+/// e4m3 or e5m2 from words of two f16.
+Text Expressions::narrow_f16(Element to, std::span<const Text> words) {
+    if (words.size() == 1) return call(helpers_.use(to == e4m3 ? "e4m3x2_from_f16" : "e5m2x2_from_f16"), words[0]);
+    return call(helpers_.use(to == e4m3 ? "e4m3x4_from_f16" : "e5m2x4_from_f16"), words[0], words[1]);
+}
+
 Text Expressions::float_to_integer(Element to, Element from, const Text& value) {
     const bool wide = from == f64;
     const bool sign = is_signed_integer(to);

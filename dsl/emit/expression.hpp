@@ -88,6 +88,7 @@ private:
     std::optional<Bits> expanded(Element to, Piece from);
     Text narrow(Element to, std::span<const Text> f32s);
     Text narrow_halves(Element half, std::span<const Text> words);
+    Text narrow_f16(Element to, std::span<const Text> words);
     Text widen(Element from, const Text& word, int lane);
     Text float_to_integer(Element to, Element from, const Text& value);
     Text number(Element to, Element from, const Text& value);

@@ -67,6 +67,32 @@ Helper to_four_bytes(const char* name, const char* instruction) {
             {}};
 }
 
+/// One word of two f16 to the low two bytes of a word, or two words to four bytes.
+Helper two_bytes_from_halves(const char* name, const char* instruction) {
+    return {name,
+            fmt::format(R"(__device__ __forceinline__ unsigned {}(unsigned a) {{
+    unsigned r;
+    asm("{{ .reg .b16 pair; {} pair, %1; cvt.u32.u16 %0, pair; }}" : "=r"(r) : "r"(a));
+    return r;
+}}
+)",
+                        name, instruction),
+            {}};
+}
+Helper four_bytes_from_halves(const char* name, const char* instruction) {
+    return {name,
+            fmt::format(R"(__device__ __forceinline__ unsigned {0}(unsigned a, unsigned b) {{
+    unsigned r;
+    asm("{{ .reg .b16 low, high; {1} low, %1; {1} high, %2; mov.b32 %0, {{low, high}}; }}"
+        : "=r"(r)
+        : "r"(a), "r"(b));
+    return r;
+}}
+)",
+                        name, instruction),
+            {}};
+}
+
 /// Element `lane` of two f16.
 Helper from_half() {
     return {"f32_from_f16",
@@ -190,6 +216,10 @@ std::vector<Helper> whole_byte_helpers() {
         to_four_bytes("e4m3x4_from_f32", "cvt.rn.satfinite.e4m3x2.f32"),
         to_two_bytes("e5m2x2_from_f32", "cvt.rn.satfinite.e5m2x2.f32"),
         to_four_bytes("e5m2x4_from_f32", "cvt.rn.satfinite.e5m2x2.f32"),
+        two_bytes_from_halves("e4m3x2_from_f16", "cvt.rn.satfinite.e4m3x2.f16x2"),
+        four_bytes_from_halves("e4m3x4_from_f16", "cvt.rn.satfinite.e4m3x2.f16x2"),
+        two_bytes_from_halves("e5m2x2_from_f16", "cvt.rn.satfinite.e5m2x2.f16x2"),
+        four_bytes_from_halves("e5m2x4_from_f16", "cvt.rn.satfinite.e5m2x2.f16x2"),
         packed("min_bf16x2", "min.bf16x2"),
         packed("max_bf16x2", "max.bf16x2"),
         packed("max_magnitude_bf16x2", "max.xorsign.abs.bf16x2"),

@@ -125,9 +125,10 @@ Expressions::Bits Expressions::bits_of_piece(Piece from) {
 std::optional<Text> Expressions::pack_casts(Element type, std::span<const Piece> pieces) {
     if (!has_conversion(type)) return std::nullopt;
     std::vector<Piece> sources;
-    const Element half =
-        origin(pieces[0]).node->as<ir::Cast>() ? origin(pieces[0]).node->as<ir::Cast>()->value->type : f32;
-    bool all_halves = type == e2m1 && (half == bf16 || half == f16);
+    const auto* const first = origin(pieces[0]).node->as<ir::Cast>();
+    const Element half = first ? first->value->type : f32;
+    const bool bytes = half == f16 && pieces.size() > 1 && (type == e4m3 || type == e5m2);
+    bool all_halves = bytes || (type == e2m1 && (half == bf16 || half == f16));
     for (const Piece& piece : pieces) {
         const Piece made = origin(piece);
         const auto* op = made.node->as<ir::Cast>();
@@ -142,7 +143,7 @@ std::optional<Text> Expressions::pack_casts(Element type, std::span<const Piece>
         const std::span<const Piece> halves = sources;
         for (std::size_t i = 0; i < halves.size(); i += 2)
             values.push_back(pack(half, halves.subspan(i, std::min<std::size_t>(2, halves.size() - i))));
-        return narrow_halves(half, values);
+        return bytes ? narrow_f16(type, values) : narrow_halves(half, values);
     }
     for (const Piece& source : sources) values.push_back(f32_to_round(source));
     return narrow(type, values);

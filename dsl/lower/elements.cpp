@@ -21,6 +21,24 @@ bool acts_on_words(const ir::Node& n) {
     return false;
 }
 
+/// Conversions that lose nothing and are made for two neighbours at once.
+bool turns_in_pairs(Element from, Element to) {
+    return (from == e2m1 && is_half(to)) || (to == f16 && (from == e4m3 || from == e5m2));
+}
+
+/// Two neighbours of a word, converted together: as good as a word as it lies.
+bool is_converted_pair(const ir::Pack& pack) {
+    if (pack.elements.size() != 2) return false;
+    const ir::Lane* lanes[2];
+    for (std::size_t i = 0; i < 2; ++i) {
+        const auto* cast = pack.elements[i]->as<ir::Cast>();
+        if (!cast || !turns_in_pairs(cast->value->type, pack.elements[i]->type)) return false;
+        lanes[i] = cast->value->as<ir::Lane>();
+        if (!lanes[i]) return false;
+    }
+    return lanes[0]->value == lanes[1]->value && lanes[0]->lane % 2 == 0 && lanes[1]->lane == lanes[0]->lane + 1;
+}
+
 /// One value in every lane.
 bool is_splat(const ir::Pack& pack) {
     return std::all_of(pack.elements.begin(), pack.elements.end(), [&](Ref e) { return e == pack.elements.front(); });
@@ -248,8 +266,10 @@ Ref TileCode::element(Iteration& it, Ref node, const Position& at) {
             digit.constant = was;
             bool packed = false, torn = false;  // a word as it lies; one that is put together
             ir::for_each_operand(*w, [&](Ref o) {
-                packed = packed || !o->as<ir::Pack>();
-                torn = torn || (o->as<ir::Pack>() && !is_splat(*o->as<ir::Pack>()));
+                const auto* pack = o->as<ir::Pack>();
+                const bool whole = !pack || is_converted_pair(*pack);
+                packed = packed || whole;
+                torn = torn || !(whole || is_splat(*pack));
             });
             if (packed && !torn) return e_.make(node->type, {}, ir::Lane{w, static_cast<int>(was % 2)});
         }

@@ -375,7 +375,21 @@ void TileCode::add_piece(const ir::View& view, Ref value) {
     });
 }
 
-/// One element at a time, by all threads that hold it: the record keeps one. Offsets are of no use here.
+namespace {
+
+/// What the record keeps of coordinates: see ir/report.hpp.
+Ref place_of(Expressions& e, const std::vector<Ref>& coordinates) {
+    const Ref first = e.make(u64, {}, ir::Cast{coordinates[0]});
+    if (coordinates.size() == 1) return first;
+    const Ref column = e.make(u64, {}, ir::Cast{coordinates[1]});
+    return e.binary(ir::BinaryOp::bit_or, e.binary(ir::BinaryOp::shl, first, e.number(u64, ir::column_bits)),
+                    e.binary(ir::BinaryOp::min, column, e.number(u64, static_cast<std::int64_t>(ir::last_column))));
+}
+
+}  // namespace
+
+/// Reported by all threads that hold an element: the record keeps one. Of several elements a thread takes the first to
+/// the record, so that what is seldom needed stands in the text once.
 void TileCode::report_piece(const ir::Report& r) {
     Iteration it(r.bad->scalar() ? Layout{} : plan_.layout(r.bad), e_, in_.threads);
     RegisterTile moved;
@@ -383,21 +397,31 @@ void TileCode::report_piece(const ir::Report& r) {
     if (elsewhere) moved = converted(own_registers(r.value, "value"), r.value->shape, plan_.layout(r.bad));
     prepare(it, elsewhere ? std::vector<Ref>{r.bad} : std::vector<Ref>{r.bad, r.value});
     const Address base = address(r.view, it, memory_name(r.view), false);
-    in_loops(it, [&] {
-        it.each_constant({}, [&] {
-            const ir::Access at = access(r.view, it, base, -1, 1, false);
-            Ref place = e_.make(u64, {}, ir::Cast{at.coordinates[0]});
-            if (at.coordinates.size() == 2) {
-                const Ref column = e_.make(u64, {}, ir::Cast{at.coordinates[1]});
-                place = e_.binary(
-                    ir::BinaryOp::bit_or, e_.binary(ir::BinaryOp::shl, place, e_.number(u64, ir::column_bits)),
-                    e_.binary(ir::BinaryOp::min, column, e_.number(u64, static_cast<std::int64_t>(ir::last_column))));
-            }
-            const Ref bad = e_.both(at.predicate, element(it, r.bad, it.root));
-            const Ref value = elsewhere ? read_lane(it, moved, it.root) : element(it, r.value, it.root);
-            emit(ir::ReportElement{r.rule, place, bad, value});
+    const auto each = [&](const std::function<void(Ref, Ref, Ref)>& body) {
+        in_loops(it, [&] {
+            it.each_constant({}, [&] {
+                const ir::Access at = access(r.view, it, base, -1, 1, false);
+                const Ref bad = e_.both(at.predicate, element(it, r.bad, it.root));
+                const Ref value = elsewhere ? read_lane(it, moved, it.root) : element(it, r.value, it.root);
+                body(bad, place_of(e_, at.coordinates), value);
+            });
         });
+    };
+    if ((r.bad->scalar() || slots_of(plan_.layout(r.bad)) == 1))
+        return each([&](Ref bad, Ref place, Ref value) { emit(ir::ReportElement{r.rule, place, bad, value}); });
+
+    const RegisterTile first = declare(Layout{}, u64, -1, 1, "first"), told = declare(Layout{}, i64, -1, 1, "told");
+    const Ref zero = e_.i32(0), nowhere = e_.number(u64, -1);
+    const Ref first_now = e_.make(u64, {}, ir::Register{first.array, zero});
+    const Ref told_now = e_.make(i64, {}, ir::Register{told.array, zero});
+    emit(ir::Set{first.array, zero, nowhere});
+    emit(ir::Set{told.array, zero, e_.i64(0)});
+    each([&](Ref bad, Ref place, Ref value) {
+        const Ref earlier = e_.both(bad, e_.less(place, first_now));
+        emit(ir::Set{told.array, zero, e_.make(i64, {}, ir::Select{earlier, value, told_now})});
+        emit(ir::Set{first.array, zero, e_.make(u64, {}, ir::Select{earlier, place, first_now})});
     });
+    emit(ir::ReportElement{r.rule, first_now, e_.binary(ir::BinaryOp::ne, first_now, nowhere), told_now});
 }
 
 }  // namespace tessera::lower

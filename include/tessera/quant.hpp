@@ -2,3 +2,4 @@
 
 #include "kernels/quant.hpp"
 #include "kernels/quant_channel.hpp"
+#include "kernels/quant_lossless.hpp"

@@ -158,6 +158,20 @@ TEST_CASE("expressions: packs of casts to e2m1 and e5m6 are one conversion, bf16
     CHECK(b.scalar(b.cast(e5m6, b.lane(b.word(b.h, b.i(0)), 0))) == "e5m6_from_f32(__uint_as_float(h[0] << 16))");
 }
 
+TEST_CASE("expressions: packs of casts from f16 to bytes go by words") {
+    Bench b;
+    const Ref g = b.word(b.g, b.i(0)), k = b.word(b.g, b.i(1)), product = b.mul(g, k);
+    const auto casts = [&](Element to, std::vector<Ref> halves) {
+        for (Ref& half : halves) half = b.cast(to, half);
+        return b.word(b.pack(halves));
+    };
+    CHECK(casts(e4m3, {b.lane(g, 0), b.lane(g, 1), b.lane(k, 0), b.lane(k, 1)}) == "e4m3x4_from_f16(g[0], g[1])");
+    CHECK(casts(e5m2, {b.lane(g, 0), b.lane(g, 1), b.lane(k, 0), b.lane(k, 1)}) == "e5m2x4_from_f16(g[0], g[1])");
+    CHECK(casts(e4m3, {b.lane(product, 0), b.lane(product, 1)}) == "e4m3x2_from_f16(mul_f16x2(g[0], g[1]))");
+    CHECK(casts(e4m3, {b.lane(g, 1), b.lane(k, 0)}) == "e4m3x2_from_f16(__byte_perm(g[0], g[1], 0x5432))");
+    CHECK(b.scalar(b.cast(e4m3, b.lane(g, 1))) == "e4m3x2_from_f32(f32_from_f16(g[0], 1), 0.0f)");
+}
+
 TEST_CASE("expressions: packed formats are decoded a word or half a word at once") {
     Bench b;
     const Ref n = b.word(b.n, b.i(0)), t = b.word(b.t, b.i(1)), q = b.word(b.q, b.i(0));

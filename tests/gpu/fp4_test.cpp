@@ -8,6 +8,7 @@
 
 #include "tessera/runtime.hpp"
 #include "tests/emit/builder.hpp"
+#include "tests/support/reference/formats.hpp"
 
 // The conversions of packed formats, exhaustively. A thread converts 32 elements whose patterns follow from their
 // position; expected codes come from the formats' definitions, by integer comparisons.
@@ -259,6 +260,21 @@ TEST_CASE("f32 becomes e5m6: a sixteenth of all patterns, spread evenly") {
 TEST_CASE("every bf16 becomes its e5m6") {
     CHECK(wrong_codes(compiled(encode(bf16, e5m6, 2)), e5m6, 0, 0x00010001u, 1 << 17,
                       [](std::int64_t i) { return e5m6_of(static_cast<Word>(i / 2) << 16); }) == 0);
+}
+
+TEST_CASE("every f16 becomes its e4m3, in words of two") {
+    constexpr std::int64_t n = 1 << 17;
+    std::vector<std::uint16_t> codes(n);
+    for (std::int64_t i = 0; i < n; ++i)
+        codes[static_cast<std::size_t>(i)] = static_cast<std::uint16_t>(i * 40503 + (i >> 16));
+    const Stream s = Stream::default_of(Device::best());
+    const Tensor x = Tensor::from_host(s, f16, {n}, codes.data()), y = Tensor::empty(s, e4m3, {n});
+    compiled(decode(f16, e4m3, 8)).launch(s, {x, y});
+    const Tensor host = y.to_host(s);
+    CHECK(count_wrong(n, [&](std::int64_t i) {
+              const double value = real_of(f16, reinterpret_cast<const std::uint8_t*>(codes.data()), i);
+              return host.as<std::uint8_t>()[i] != reference::e4m3_nearest(static_cast<float>(value));
+          }) == 0);
 }
 
 TEST_CASE("every code of e2m1 and e5m6 is decoded, in every place") {

@@ -7,6 +7,7 @@
 #include "tests/support/kernels/checks.hpp"
 #include "tests/support/kernels/exhaustive.hpp"
 #include "tests/support/kernels/scale_memory.hpp"
+#include "tests/support/lossless_cases.hpp"
 
 // On the GPU: what tests/quant_packed checks on the host executor.
 
@@ -67,6 +68,10 @@ TEST_CASE("random shapes of the packed casts", "[gpu][quant]") {
 TEST_CASE("random shapes of casts of quantized input", "[gpu][quant]") {
     check_all("per_token_cast of a pair", requantize_cases(400), check_requantize);
     check_all("cast_back", cast_back_cases(400), check_cast_back);
+}
+
+TEST_CASE("random shapes of the lossless cast, among them scales that must be reported", "[gpu][quant]") {
+    check_all("per_block_cast_lossless", lossless_cases(500), check_lossless);
 }
 
 TEST_CASE("whole domains of codes, midpoints, BF16 numbers and exponents", "[gpu][quant][C2][C6][C7][C12][C41]") {

@@ -70,6 +70,7 @@ TEST_CASE("the golden cases agree bit for bit on the host executor") {
     CHECK(passed["per_token_cast_with_sf_only"] == 1);
     CHECK(passed["per_token_cast_with_precomputed_sf"] == 1);
     CHECK(passed["per_block_cast"] == 5);
+    CHECK(passed["per_block_cast_lossless"] == 3);
     CHECK(passed["cast_back"] == 2);
     CHECK(passed["per_token_cast_back"] == 4);
     CHECK(passed["cast_back_e5m6"] == 3);

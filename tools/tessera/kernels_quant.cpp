@@ -220,6 +220,7 @@ void add_quant_kernels(std::vector<KernelEntry>& table) {
                      block_rule,
                      block_program});
     add_token_variants(table);
+    add_lossless_kernels(table);
     add_cast_back_kernels(table);
 }
 
