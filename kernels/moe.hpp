@@ -10,7 +10,8 @@
 //
 // T tokens, K top-k slots, H channels, P rows of the expert-major ("expanded") buffer. token_topk_to_pos: i32 (T, K),
 // the row of the buffer that a token's slot went to, −1 for none; its rows may be strided. pos_to_expert: i32 (P),
-// dense, negative for padding rows. Positions outside of the buffer are never read or written.
+// dense, negative for padding rows. Positions outside of the buffer are never read or written, and are errors: of the
+// next synchronisation, on the host of the call itself, naming the token and its slot (Stream::synchronize).
 
 namespace tessera::moe {
 

@@ -28,7 +28,8 @@ void per_channel_cast_and_transpose(const Stream& stream, const TensorView& x, c
 
 struct FusedChannelCastOptions : ChannelCastOptions {
     /// i32 (T_out), dense: row p of the result is row pos_to_token[p] of x; a negative entry is a row of zeros. Entries
-    /// ≥ T are never read from and count as rows of zeros, too. Absent: rows in order.
+    /// ≥ T are never read from and count as rows of zeros, too; the first is an error of the next synchronisation, on
+    /// the host of the call itself. Absent: rows in order.
     std::optional<TensorView> pos_to_token = {};
 };
 

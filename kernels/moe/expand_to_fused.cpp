@@ -6,6 +6,7 @@
 #include "dsl/base/error.hpp"
 #include "dsl/front/kernel.hpp"
 #include "kernels/moe.hpp"
+#include "kernels/moe/positions.hpp"
 #include "kernels/moe/rows.hpp"
 #include "runtime/compiled_kernel.hpp"
 #include "runtime/engine.hpp"
@@ -69,6 +70,7 @@ Program recorded(std::int64_t row, std::int64_t topk, int align, ExpandedScales 
         const Destinations to(slots, expert, rows, m, topk, positions);
         store_rows(out, to.padding, n * cols, full({rows, cols}, Value<Word, 0>(0)));
         for (const auto& pos : to.slots) store_rows(out, pos, n * cols, v);
+        report_positions(k, slots, rows, m, n, topk, positions);
         if (scales == ExpandedScales::none) return;
 
         const bool vectors = scales == ExpandedScales::row_major_vectors;
@@ -120,7 +122,7 @@ struct ScaleArguments {
 void launch(const Stream& stream, const TensorView& x, const TensorView& slots, const TensorView& expert,
             const TensorView& out, const ScaleArguments& sf) {
     const std::int64_t positions = expert.extents[0];
-    if (positions == 0) return;
+    if (positions == 0 && x.extents[0] == 0) return;
     // A row's length counts too: rows of `out` are dense.
     TensorView rows = with_pitch(out);
     rows.extents[0] = 2, rows.strides[0] = out.extents[1];

@@ -4,6 +4,7 @@
 #include "dsl/front/kernel.hpp"
 #include "kernels/dispatch.hpp"
 #include "kernels/moe.hpp"
+#include "kernels/moe/positions.hpp"
 #include "kernels/moe/rows.hpp"
 #include "runtime/compiled_kernel.hpp"
 #include "runtime/engine.hpp"
@@ -63,6 +64,7 @@ Program recorded(std::int64_t hidden, std::int64_t topk, const ReduceForm& form,
         auto total = sum.get();
         if (form.sf) total = total * load(t.sf.window({1}, {0})).unsqueeze(axis<1>);
         store(out.block({rows, cols}, {m, n}), cast<Out>(total));
+        report_positions(k, t.slots, rows, m, n, topk, positions);
     });
 }
 

@@ -106,6 +106,14 @@ struct Strip {
         m = grid.y, n = max(min(grid.x * together + grid.z, strips - 1), 0);
     }
     Value<i32, 1> gathered() const { return load(pos_to_token.block({strip_rows}, {m}), -1); }
+    /// Reports entries that are no row of x, where masks read nothing; one strip of each row of strips looks.
+    void check_gathered(Kernel& k) const {
+        k.serial(select(n == 0, Index(1), 0), [&](Index) {
+            const auto piece = pos_to_token.block({strip_rows}, {m});
+            const auto row = load(piece, -1);
+            k.report(cast<i64>(row) >= tokens, "an entry is a row of x, or negative for an empty row", piece, row);
+        });
+    }
 
     /// Quantizes a strip that lies in registers.
     template <Element T>
@@ -149,6 +157,7 @@ template <Element In>
 Program plain_program(const Form& f) {
     return record("per_channel_cast", [=](Kernel& k) {
         const Strip<In> s(k, f);
+        if (f.gather) s.check_gathered(k);
         const Offset rows = f.gather ? Offset(s.gathered()) : Offset(s.m * strip_rows);
         // 16 bytes a thread also where accesses may be longer: wider pieces would not fit the registers.
         const std::int64_t side_by_side = f.aligned ? 128 / bits_of(In) : 1;
@@ -186,6 +195,7 @@ Program pair_program(const QuantizedLayout& from, const Form& f) {
         const std::int64_t codes = copied(e4m3, f.hidden, f.aligned) ? 16 : 8;
         const Strip<e4m3> s(k, f);
         const StripScales x_sf(k, from, s.tokens, f.hidden);
+        if (f.gather) s.check_gathered(k);
         const auto [rows, blocks] = rows_and_blocks(s, f, from.block_rows);
         const auto strip = s.x.window({strip_rows, s.cols}, {rows, s.n * s.cols});
         if (copied(e4m3, f.hidden, f.aligned)) {

@@ -88,6 +88,20 @@ TEST_CASE("NaN and infinities stay in their channel", "[channel]") {
     CHECK(code(q, 5) == 0xFE);
 }
 
+TEST_CASE("a row that x does not have is told, and read as none", "[channel]") {
+    const Tensor x = on_host<float>(f32, {3, 2}, {1, 2, 3, 4, 5, 6});
+    std::vector<std::int32_t> order(160, -1);
+    order[5] = 2, order[130] = 3, order[131] = 1000000;
+    const Tensor pos = on_host<std::int32_t>(i32, {160}, order);
+    const quant::FusedChannelCastOptions options = ordered(pos);
+    CHECK_THROWS_WITH(quant::per_channel_cast_fused(host.stream(), x.view(), options),
+                      Catch::Contains("pos_to_token[130] is 3, but an entry is a row of x"));
+    const Tensor q = on_host<std::uint8_t>(e4m3, {3, 2}, {1, 2, 3, 4, 5, 6}),
+                 sf = on_host<float>(f32, {3, 1}, {1, 1, 1});
+    CHECK_THROWS_WITH(quant::per_channel_cast_fused(host.stream(), quant::QuantizedView{q, sf}, options),
+                      Catch::Contains("pos_to_token[130] is 3, but an entry is a row of x"));
+}
+
 TEST_CASE("channel casts take no rows", "[channel]") {
     const Tensor none = Tensor::empty(host, bf16, {0, 5});
     CHECK(quant::per_channel_cast(host.stream(), none).sf.extents() == Shape{0, 5});

@@ -81,6 +81,21 @@ TEST_CASE("reduce_fused and expand_to_fused take nothing and give nothing", "[mo
               .extents() == Shape{0, 8});
 }
 
+TEST_CASE("a position past the end of the buffer is told with its token and slot", "[moe]") {
+    const std::vector<std::int32_t> positions{0, -1, 2, 1, 3, 7};
+    const Tensor slots = slots_of({3, 2}, positions), experts = slots_of({3}, {0, 0, 0});
+    const std::string sentence = "token_topk_to_pos[2, 0] is 3, but a position is a row of the buffer";
+    const Tensor x = on_host<float>(f32, {3, 2}, {1, 2, 3, 4, 5, 6}),
+                 out = on_host<float>(f32, {3, 2}, {0, 0, 0, 0, 0, 0});
+    CHECK_THROWS_WITH(moe::expand_to_fused(host.stream(), x, slots, experts, out),
+                      Catch::Contains("kernel expand_to_fused: " + sentence));
+    CHECK(out.as<const float>()[5] == 4.0f);  // the rest has been done
+    CHECK_THROWS_WITH(moe::reduce_fused(host.stream(), x, slots), Catch::Contains("kernel reduce_fused: " + sentence));
+    const Tensor none = Tensor::empty(host, f32, {0, 2});
+    CHECK_THROWS_WITH(moe::expand_to_fused(host.stream(), x, slots, slots_of({0}, {}), none),
+                      Catch::Contains("token_topk_to_pos[0, 0] is 0, but"));
+}
+
 TEST_CASE("moving rows refuses what does not fit, naming it", "[moe]") {
     const Stream s = host.stream();
     const Tensor x = Tensor::zeros(host, f32, {4, 8}), slots = Tensor::zeros(host, i32, {4, 2}),

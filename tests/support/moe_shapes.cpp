@@ -55,6 +55,15 @@ reference::Mapping MoeShape::mapping() const {
     return map;
 }
 
+std::string MoeShape::stray() const {
+    const std::vector<std::int32_t> slots = mapping().token_topk_to_pos;
+    for (std::size_t i = 0; i < slots.size(); ++i)
+        if (slots[i] >= positions)
+            return fmt::format("token_topk_to_pos[{}, {}] is {}, but a position is a row of the buffer",
+                               static_cast<std::int64_t>(i) / topk, static_cast<std::int64_t>(i) % topk, slots[i]);
+    return "";
+}
+
 std::vector<ExpandCase> expand_cases(int count) {
     Random random(21);
     std::vector<ExpandCase> cases;

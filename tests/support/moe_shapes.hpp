@@ -20,6 +20,8 @@ struct MoeShape {
     std::string text() const;
     /// Each row of the buffer is named at most once; among those left some are padding, some nothing.
     reference::Mapping mapping() const;
+    /// What is reported of the first slot that names a row past the end; "" if there is none.
+    std::string stray() const;
 };
 
 struct ExpandCase : MoeShape {

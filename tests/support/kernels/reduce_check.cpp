@@ -7,6 +7,7 @@
 #include "tests/support/inputs.hpp"
 #include "tests/support/kernels/guarded.hpp"
 #include "tests/support/kernels/moe_check.hpp"
+#include "tests/support/kernels/reported.hpp"
 #include "tests/support/kernels/scale_memory.hpp"
 
 namespace tessera::test {
@@ -85,11 +86,13 @@ std::string check(const Device& device, const ReduceCase& c) {
     if (c.sf) options.sf = f.view(f32, {1}, {1});
     const TensorView in = x.view(c.type, {c.positions, c.hidden}, {c.pitch, 1});
     const TensorView to = slots.view(i32, {c.tokens, c.topk}, {c.topk, 1});
-    moe::reduce_fused(stream, in, to, out.view(type, {c.tokens, c.hidden}, {c.hidden, 1}), options);
-    stream.synchronize();
-    std::string wrong = compare(out.read(stream), expected, type, c.hidden);
+    const std::string said = reported_by(stream, [&] {
+        moe::reduce_fused(stream, in, to, out.view(type, {c.tokens, c.hidden}, {c.hidden, 1}), options);
+    });
+    std::string wrong = compare_report(said, c.stray());
+    if (wrong.empty()) wrong = compare(out.read(stream), expected, type, c.hidden);
     if (wrong.empty() && x.read(stream) != values) wrong = "the input has changed";
-    if (!wrong.empty()) return wrong;
+    if (!wrong.empty() || !c.stray().empty()) return wrong;
 
     const Tensor returned = moe::reduce_fused(stream, in, to, options);
     if (returned.element() != type || !(returned.extents() == Shape{c.tokens, c.hidden}))
