@@ -103,6 +103,18 @@ Quantized per_block_cast(const Stream& stream, const TensorView& x, const BlockC
 void per_block_cast(const Stream& stream, const TensorView& x, const TensorView& data, const TensorView& sf,
                     const BlockCastOptions& options = {});
 
+/// The parts of per_block_cast, as those of per_token_cast: only the scales, and only the codes for given scales, FP32
+/// (M, K), dense.
+Tensor per_block_cast_with_sf_only(const Stream& stream, const TensorView& x, const BlockCastOptions& options = {});
+void per_block_cast_with_sf_only(const Stream& stream, const TensorView& x, const TensorView& sf,
+                                 const BlockCastOptions& options = {});
+Tensor per_block_cast_with_precomputed_sf(const Stream& stream, const TensorView& x, const TensorView& sf,
+                                          std::int64_t block_rows = 128, std::int64_t block_columns = 128,
+                                          Element format = e4m3);
+void per_block_cast_with_precomputed_sf(const Stream& stream, const TensorView& x, const TensorView& sf,
+                                        const TensorView& data, std::int64_t block_rows = 128,
+                                        std::int64_t block_columns = 128);
+
 /// Dequantizes: out = code · sf in FP32, rounded once more for BF16. out: BF16 or FP32 (T, H), dense. x: any format and
 /// blocks of any extents ≥ 1. A packed scale is the FP32 number of its exponent bits: byte 0 reads as 0, byte 255 as +∞
 /// (so that a zero under it becomes NaN).
@@ -122,5 +134,10 @@ Program cast_back_program(Element in, std::int64_t hidden, const QuantizedLayout
                           bool aligned = true);
 Program per_block_cast_program(Element in, std::int64_t hidden, const BlockCastOptions& options = {},
                                bool aligned = true);
+Program per_block_cast_with_sf_only_program(Element in, std::int64_t hidden, const BlockCastOptions& options = {},
+                                            bool aligned = true);
+Program per_block_cast_with_precomputed_sf_program(Element in, std::int64_t hidden, std::int64_t block_rows = 128,
+                                                   std::int64_t block_columns = 128, Element format = e4m3,
+                                                   bool aligned = true);
 
 }  // namespace tessera::quant

@@ -6,20 +6,28 @@
 #include "kernels/quant/scale_input.hpp"
 #include "runtime/engine.hpp"
 
-// per_token_cast with scales that the caller gives: y = x · (1 / sf).
+// per_token_cast and per_block_cast with scales that the caller gives: y = x · (1 / sf).
 
 namespace tessera::quant {
 
 namespace {
 
-constexpr const char* name = "per_token_cast_with_precomputed_sf";
+/// One of the two functions, with its blocks.
+struct Cast {
+    const char* name;
+    std::int64_t block_rows, block_columns;
+};
+Cast by_tokens(std::int64_t num_per_channels) { return {"per_token_cast_with_precomputed_sf", 1, num_per_channels}; }
+Cast by_blocks(std::int64_t rows, std::int64_t columns) {
+    return {"per_block_cast_with_precomputed_sf", rows, columns};
+}
 
 template <Element In, Element Out>
-Program recorded(std::int64_t hidden, std::int64_t group, bool aligned) {
-    return record(name, [=](Kernel& k) {
+Program recorded(std::int64_t hidden, const Cast& c, bool aligned) {
+    return record(c.name, [=](Kernel& k) {
         const CastTensors<In, Out> t(k, hidden, aligned);
-        const ScaleInput sf(k, ScaleLayout::row_major, t.tokens, hidden, 1, group);
-        const ScaledTile tile = ScaledTile::choose(hidden, 1, 4096);
+        const ScaleInput sf(k, ScaleLayout::row_major, t.tokens, hidden, c.block_rows, c.block_columns);
+        const ScaledTile tile = ScaledTile::choose(hidden, c.block_rows, 4096);
         k.threads(128);
         const auto [m, n] = k.grid(ceil_div(t.tokens, tile.rows), ceil_div(hidden, tile.cols));
 
@@ -29,61 +37,100 @@ Program recorded(std::int64_t hidden, std::int64_t group, bool aligned) {
     });
 }
 
-void check_options(std::int64_t hidden, std::int64_t n, Element format) {
+void check_options(std::int64_t hidden, const Cast& c, Element format) {
     if (format != e4m3 && format != e2m1)
-        throw UsageError(fmt::format("{}: format is {}; use e4m3 or e2m1", name, name_of(format)));
-    if (n != 16 && n != 32 && n != 64 && n != 128 && n != hidden)
-        throw UsageError(
-            fmt::format("{}: num_per_channels is {}; it is 16, 32, 64, 128 or the row's {} channels", name, n, hidden));
-    check_whole_bytes(name, format, hidden);
+        throw UsageError(fmt::format("{}: format is {}; use e4m3 or e2m1", c.name, name_of(format)));
+    const std::int64_t n = c.block_columns;
+    if (c.block_rows == 1 && n != 16 && n != 32 && n != 64 && n != 128 && n != hidden)
+        throw UsageError(fmt::format("{}: num_per_channels is {}; it is 16, 32, 64, 128 or the row's {} channels",
+                                     c.name, n, hidden));
+    check_whole_bytes(c.name, format, hidden);
 }
 
-void check_given_scales(const Stream& stream, const TensorView& sf, const Shape& extents) {
+/// Errors: UsageError unless both sides are 32 or 128.
+Cast checked_blocks(std::int64_t rows, std::int64_t columns) {
+    const Cast c = by_blocks(rows, columns);
+    for (std::int64_t side : {rows, columns})
+        if (side != 32 && side != 128)
+            throw UsageError(fmt::format("{}: blocks of {} × {}; each side is 32 or 128", c.name, rows, columns));
+    return c;
+}
+
+Shape scale_extents(const TensorView& x, const Cast& c) {
+    return {ceil_div(x.extents[0], c.block_rows), ceil_div(x.extents[1], c.block_columns)};
+}
+
+void check_given_scales(const Cast& c, const Stream& stream, const TensorView& sf, const Shape& extents) {
     if (sf.element != f32 || !(sf.extents == extents) || !sf.is_contiguous())
-        throw UsageError(fmt::format("{}: sf is {} {} with strides {}, but must be f32 {} and dense", name,
+        throw UsageError(fmt::format("{}: sf is {} {} with strides {}, but must be f32 {} and dense", c.name,
                                      name_of(sf.element), text_of(sf.extents), text_of(sf.strides), text_of(extents)));
     if (!sf.device.shares_memory(stream.device()))
-        throw UsageError(fmt::format("{}: sf lies on {}, but the stream is of {}; copy it there first", name,
+        throw UsageError(fmt::format("{}: sf lies on {}, but the stream is of {}; copy it there first", c.name,
                                      sf.device.name(), stream.device().name()));
+}
+
+Program program(const Cast& c, Element in, std::int64_t hidden, Element format, bool aligned) {
+    check_options(hidden, c, format);
+    if (in != bf16 && in != f32)
+        throw UsageError(fmt::format("{}: the input is {}; this cast takes bf16 or f32", c.name, name_of(in)));
+    return with_element<bf16, f32>(in, [&]<Element In>() {
+        return with_element<e4m3, e2m1>(format, [&]<Element Out>() { return recorded<In, Out>(hidden, c, aligned); });
+    });
+}
+
+void run(const Cast& c, const Stream& stream, const TensorView& x, const TensorView& sf, const TensorView& data) {
+    check_input(c.name, stream, x);
+    const std::int64_t hidden = x.extents[1];
+    check_options(hidden, c, data.element);
+    check_given_scales(c, stream, sf, scale_extents(x, c));
+    check_codes(c.name, data, data.element, x);
+    if (x.extents[0] == 0) return;
+    const bool aligned = rows_aligned(x, data);
+    const KernelId id(c.name, {x.element, data.element, hidden, c.block_rows, c.block_columns, aligned});
+    const CompiledKernel& kernel =
+        Engine::of(stream).kernel(stream, id, [&] { return program(c, x.element, hidden, data.element, aligned); });
+    launch_scaled(kernel, stream, {x, sf, ScaleLayout::row_major, c.block_rows, c.block_columns}, data);
+}
+
+Tensor returned(const Cast& c, const Stream& stream, const TensorView& x, const TensorView& sf, Element format) {
+    check_input(c.name, stream, x);
+    check_options(x.extents[1], c, format);
+    check_given_scales(c, stream, sf, scale_extents(x, c));
+    Tensor data = Tensor::empty(stream, format, x.extents);
+    run(c, stream, x, sf, data);
+    return data;
 }
 
 }  // namespace
 
 Program per_token_cast_with_precomputed_sf_program(Element in, std::int64_t hidden, std::int64_t num_per_channels,
                                                    Element format, bool aligned) {
-    check_options(hidden, num_per_channels, format);
-    if (in != bf16 && in != f32)
-        throw UsageError(fmt::format("{}: the input is {}; this cast takes bf16 or f32", name, name_of(in)));
-    return with_element<bf16, f32>(in, [&]<Element In>() {
-        return with_element<e4m3, e2m1>(
-            format, [&]<Element Out>() { return recorded<In, Out>(hidden, num_per_channels, aligned); });
-    });
+    return program(by_tokens(num_per_channels), in, hidden, format, aligned);
 }
 
 void per_token_cast_with_precomputed_sf(const Stream& stream, const TensorView& x, const TensorView& sf,
                                         const TensorView& data, std::int64_t num_per_channels) {
-    check_input(name, stream, x);
-    const std::int64_t tokens = x.extents[0], hidden = x.extents[1];
-    check_options(hidden, num_per_channels, data.element);
-    check_given_scales(stream, sf, {tokens, ceil_div(hidden, num_per_channels)});
-    check_codes(name, data, data.element, x);
-    if (tokens == 0) return;
-    const bool aligned = rows_aligned(x, data);
-    const KernelId id(name, {x.element, data.element, hidden, num_per_channels, aligned});
-    const CompiledKernel& kernel = Engine::of(stream).kernel(stream, id, [&] {
-        return per_token_cast_with_precomputed_sf_program(x.element, hidden, num_per_channels, data.element, aligned);
-    });
-    launch_scaled(kernel, stream, {x, sf, ScaleLayout::row_major, 1, num_per_channels}, data);
+    run(by_tokens(num_per_channels), stream, x, sf, data);
 }
 
 Tensor per_token_cast_with_precomputed_sf(const Stream& stream, const TensorView& x, const TensorView& sf,
                                           std::int64_t num_per_channels, Element format) {
-    check_input(name, stream, x);
-    check_options(x.extents[1], num_per_channels, format);
-    check_given_scales(stream, sf, {x.extents[0], ceil_div(x.extents[1], num_per_channels)});
-    Tensor data = Tensor::empty(stream, format, x.extents);
-    per_token_cast_with_precomputed_sf(stream, x, sf, data, num_per_channels);
-    return data;
+    return returned(by_tokens(num_per_channels), stream, x, sf, format);
+}
+
+Program per_block_cast_with_precomputed_sf_program(Element in, std::int64_t hidden, std::int64_t block_rows,
+                                                   std::int64_t block_columns, Element format, bool aligned) {
+    return program(checked_blocks(block_rows, block_columns), in, hidden, format, aligned);
+}
+
+void per_block_cast_with_precomputed_sf(const Stream& stream, const TensorView& x, const TensorView& sf,
+                                        const TensorView& data, std::int64_t block_rows, std::int64_t block_columns) {
+    run(checked_blocks(block_rows, block_columns), stream, x, sf, data);
+}
+
+Tensor per_block_cast_with_precomputed_sf(const Stream& stream, const TensorView& x, const TensorView& sf,
+                                          std::int64_t block_rows, std::int64_t block_columns, Element format) {
+    return returned(checked_blocks(block_rows, block_columns), stream, x, sf, format);
 }
 
 }  // namespace tessera::quant

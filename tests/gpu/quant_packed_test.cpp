@@ -63,6 +63,8 @@ TEST_CASE("random shapes of the packed casts", "[gpu][quant]") {
     check_all("per_block_cast to E2M1", packed_block_cast_cases(350), check_per_block_cast);
     check_all("per_token_cast_with_sf_only", packed_token_cast_cases(300), check_sf_only);
     check_all("per_token_cast_with_precomputed_sf", precomputed_cases(300), check_precomputed_sf);
+    check_all("per_block_cast_with_sf_only", packed_block_cast_cases(300), check_sf_only);
+    check_all("per_block_cast_with_precomputed_sf", precomputed_block_cases(300), check_precomputed_sf);
 }
 
 TEST_CASE("random shapes of casts of quantized input", "[gpu][quant]") {

@@ -134,6 +134,28 @@ void variants(List& list) {
                 }
 }
 
+void block_variants(List& list) {
+    for (const Element in : plain)
+        for (const Element format : formats)
+            for (const std::int64_t rows : {32, 128})
+                for (const bool aligned : both) {
+                    const std::int64_t columns = 160 - rows;
+                    for (const Scales& s : all_scales)
+                        list.push_back({fmt::format("per_block_cast_with_sf_only {} {} {}x{} {} {}", name_of(in),
+                                                    name_of(format), rows, columns, s.name, width(aligned)),
+                                        [=] {
+                                            return quant::per_block_cast_with_sf_only_program(
+                                                in, hidden, {format, rows, columns, s.layout, s.round}, aligned);
+                                        }});
+                    list.push_back({fmt::format("per_block_cast_with_precomputed_sf {} to {} {}x{} {}", name_of(in),
+                                                name_of(format), rows, columns, width(aligned)),
+                                    [=] {
+                                        return quant::per_block_cast_with_precomputed_sf_program(
+                                            in, hidden, rows, columns, format, aligned);
+                                    }});
+                }
+}
+
 }  // namespace
 
 std::vector<Configuration> quant_configurations() {
@@ -143,6 +165,7 @@ std::vector<Configuration> quant_configurations() {
     requantizations(list);
     casts_back(list);
     variants(list);
+    block_variants(list);
     return list;
 }
 

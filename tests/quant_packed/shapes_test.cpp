@@ -40,6 +40,16 @@ TEST_CASE("scales alone agree with the reference on 300 shapes", "[quant]") {
     check_all(cases, check_sf_only);
 }
 
+TEST_CASE("scales of blocks alone agree with the reference on 300 shapes", "[quant]") {
+    std::vector<CastCase> cases = packed_block_cast_cases(150);
+    for (const CastCase& c : block_cast_cases(150)) cases.push_back(c);
+    check_all(cases, check_sf_only);
+}
+
+TEST_CASE("codes for given scales of blocks agree with the reference on 300 shapes", "[quant]") {
+    check_all(precomputed_block_cases(300), check_precomputed_sf);
+}
+
 TEST_CASE("codes for given scales agree with the reference on 300 shapes", "[quant]") {
     check_all(precomputed_cases(300), check_precomputed_sf);
 }

@@ -87,6 +87,16 @@ std::vector<CastCase> precomputed_cases(int count) {
     return cases;
 }
 
+std::vector<CastCase> precomputed_block_cases(int count) {
+    std::vector<CastCase> cases = precomputed_cases(count);
+    Random random(12);
+    for (CastCase& c : cases) {
+        c.block_rows = random.pick<std::int64_t>({32, 128});
+        c.block_columns = random.pick<std::int64_t>({32, 128});
+    }
+    return cases;
+}
+
 std::vector<RequantizeCase> requantize_cases(int count) {
     Random random(7);
     std::vector<RequantizeCase> cases;

@@ -73,6 +73,8 @@ std::vector<CastCase> packed_token_cast_cases(int count);
 std::vector<CastCase> packed_block_cast_cases(int count);
 /// E4M3 and E2M1 by tokens, with scales that are given.
 std::vector<CastCase> precomputed_cases(int count);
+/// The same by blocks.
+std::vector<CastCase> precomputed_block_cases(int count);
 std::vector<RequantizeCase> requantize_cases(int count);
 std::vector<CastBackCase> cast_back_cases(int count);
 std::vector<TransposeCase> transpose_cases(int count);

@@ -113,6 +113,29 @@ std::vector<Result> run_block_cast(const Stream& stream, const Case& the_case) {
     return downloaded(stream, quant::per_block_cast(stream, x, options), options.scale_layout);
 }
 
+std::vector<Result> run_block_sf_only(const Stream& stream, const Case& the_case) {
+    check_hidden(the_case, hidden_of(the_case));
+    const quant::BlockCastOptions options = block_options(the_case.args);
+    const DeviceTensor x(stream, *the_case.input("x"));
+    std::vector<Result> results;
+    results.push_back(
+        download_scales(stream, "sf", quant::per_block_cast_with_sf_only(stream, x, options), options.scale_layout));
+    return results;
+}
+
+std::vector<Result> run_block_precomputed(const Stream& stream, const Case& the_case) {
+    check_hidden(the_case, hidden_of(the_case));
+    const quant::BlockCastOptions options = block_options(the_case.args);
+    if (options.scale_layout != quant::ScaleLayout::row_major)
+        throw UsageError(fmt::format("{}: given scales are row-major; use sf=rowf", the_case.file));
+    const DeviceTensor x(stream, *the_case.input("x")), sf(stream, *the_case.input("sf"));
+    std::vector<Result> results;
+    results.push_back(download_codes(stream, "out",
+                                     quant::per_block_cast_with_precomputed_sf(stream, x, sf, options.block_rows,
+                                                                               options.block_columns, options.format)));
+    return results;
+}
+
 Rule token_rule(const Case& the_case, const std::string& output) {
     if (output != "sf") return {};
     return scale_rule(output_scales(the_case.args), hidden_of(the_case), the_case.args.number("num_per_channels", 128));
@@ -160,6 +183,41 @@ Program precomputed_program(const Arguments& args, const Target&) {
 Program block_program(const Arguments& args, const Target&) {
     return quant::per_block_cast_program(input_element(args, plain), args.number("hidden", default_hidden),
                                          block_options(args), args.flag("aligned", true));
+}
+
+Program block_sf_only_program(const Arguments& args, const Target&) {
+    return quant::per_block_cast_with_sf_only_program(input_element(args, plain), args.number("hidden", default_hidden),
+                                                      block_options(args), args.flag("aligned", true));
+}
+
+Program block_precomputed_program(const Arguments& args, const Target&) {
+    const quant::BlockCastOptions options = block_options(args);
+    return quant::per_block_cast_with_precomputed_sf_program(
+        input_element(args, plain), args.number("hidden", default_hidden), options.block_rows, options.block_columns,
+        options.format, args.flag("aligned", true));
+}
+
+void add_block_variants(std::vector<KernelEntry>& table) {
+    table.push_back({"per_block_cast_with_sf_only",
+                     "the scales of per_block_cast alone",
+                     {"fmt", "block_size", "sf", "round_sf", "hidden"},
+                     {},
+                     {"x"},
+                     {"sf"},
+                     nothing_missing,
+                     run_block_sf_only,
+                     block_rule,
+                     block_sf_only_program});
+    table.push_back({"per_block_cast_with_precomputed_sf",
+                     "the codes of per_block_cast for given scales",
+                     {"fmt", "block_size", "sf", "hidden"},
+                     {},
+                     {"x", "sf"},
+                     {"out"},
+                     nothing_missing,
+                     run_block_precomputed,
+                     every_bit,
+                     block_precomputed_program});
 }
 
 void add_token_variants(std::vector<KernelEntry>& table) {
@@ -220,6 +278,7 @@ void add_quant_kernels(std::vector<KernelEntry>& table) {
                      block_rule,
                      block_program});
     add_token_variants(table);
+    add_block_variants(table);
     add_lossless_kernels(table);
     add_cast_back_kernels(table);
 }

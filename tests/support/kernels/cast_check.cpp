@@ -62,6 +62,9 @@ std::string check_cast(const Device& device, const CastCase& c, Given&& given, R
 quant::CastOptions token_options(const CastCase& c) {
     return {element_of(c.format), c.block_columns, layout_of(c.scales), c.round};
 }
+quant::BlockCastOptions block_options(const CastCase& c) {
+    return {element_of(c.format), c.block_rows, c.block_columns, layout_of(c.scales), c.round};
+}
 
 }  // namespace
 
@@ -76,8 +79,7 @@ std::string check_per_token_cast(const Device& device, const CastCase& c) {
 }
 
 std::string check_per_block_cast(const Device& device, const CastCase& c) {
-    const quant::BlockCastOptions options{element_of(c.format), c.block_rows, c.block_columns, layout_of(c.scales),
-                                          c.round};
+    const quant::BlockCastOptions options = block_options(c);
     return check_cast(
         device, c,
         [&](const Stream& stream, const TensorView& x, const TensorView& out, const TensorView& sf) {
@@ -92,13 +94,16 @@ std::string check_sf_only(const Device& device, const CastCase& c) {
         const reference::Quantized expected = reference::quantize(x.matrix, c.rule());
         const ScaleMemory sf(c.tokens, c.hidden, c.rule(), c.scale_gap), dense(c.tokens, c.hidden, c.rule(), 0);
         const Guarded scales(stream, sf.bytes());
-        quant::per_token_cast_with_sf_only(stream, x.view, scales.view(sf.element, sf.extents, sf.strides),
-                                           token_options(c));
+        const TensorView given = scales.view(sf.element, sf.extents, sf.strides);
+        const bool blocks = c.block_rows > 1;
+        blocks ? quant::per_block_cast_with_sf_only(stream, x.view, given, block_options(c))
+               : quant::per_token_cast_with_sf_only(stream, x.view, given, token_options(c));
         stream.synchronize();
         std::string wrong = compare_scales(scales.read(stream), sf.laid_out(expected.scales));
         if (wrong.empty()) wrong = x.unchanged(stream);
         if (!wrong.empty()) return wrong;
-        const Tensor returned = quant::per_token_cast_with_sf_only(stream, x.view, token_options(c));
+        const Tensor returned = blocks ? quant::per_block_cast_with_sf_only(stream, x.view, block_options(c))
+                                       : quant::per_token_cast_with_sf_only(stream, x.view, token_options(c));
         if (returned.element() != dense.element || !(returned.extents() == dense.extents))
             return "the returned scales have another type or other extents";
         const Bytes all = dense.laid_out(expected.scales);
@@ -109,21 +114,26 @@ std::string check_sf_only(const Device& device, const CastCase& c) {
 std::string check_precomputed_sf(const Device& device, const CastCase& c) {
     return on_device(device, c, [&](const Stream& stream) -> std::string {
         const Input x(stream, c);
+        const std::int64_t rows = (c.tokens + c.block_rows - 1) / c.block_rows;
         const std::int64_t groups = (c.hidden + c.block_columns - 1) / c.block_columns;
-        const std::vector<float> sf = random_scales(c.tokens * groups, false, c.seed + 1);
+        const std::vector<float> sf = random_scales(rows * groups, false, c.seed + 1);
         const Bytes expected = reference::quantize_with(x.matrix, sf, c.rule());
-        const Tensor scales = Tensor::from_host(stream, f32, {c.tokens, groups}, sf.data());
+        const Tensor scales = Tensor::from_host(stream, f32, {rows, groups}, sf.data());
         const Guarded codes(stream, static_cast<std::int64_t>(expected.size()), c.shift_out);
-        quant::per_token_cast_with_precomputed_sf(stream, x.view, scales,
-                                                  codes.view(element_of(c.format), {c.tokens, c.hidden}, {c.hidden, 1}),
-                                                  c.block_columns);
+        const Element format = element_of(c.format);
+        const TensorView given = codes.view(format, {c.tokens, c.hidden}, {c.hidden, 1});
+        const bool blocks = c.block_rows > 1;
+        blocks ? quant::per_block_cast_with_precomputed_sf(stream, x.view, scales, given, c.block_rows, c.block_columns)
+               : quant::per_token_cast_with_precomputed_sf(stream, x.view, scales, given, c.block_columns);
         stream.synchronize();
         std::string wrong = compare_codes(codes.read(stream), expected, row_bytes(c));
         if (wrong.empty()) wrong = x.unchanged(stream);
         if (!wrong.empty()) return wrong;
         const Tensor returned =
-            quant::per_token_cast_with_precomputed_sf(stream, x.view, scales, c.block_columns, element_of(c.format));
-        if (returned.element() != element_of(c.format) || !(returned.extents() == Shape{c.tokens, c.hidden}))
+            blocks ? quant::per_block_cast_with_precomputed_sf(stream, x.view, scales, c.block_rows, c.block_columns,
+                                                               format)
+                   : quant::per_token_cast_with_precomputed_sf(stream, x.view, scales, c.block_columns, format);
+        if (returned.element() != format || !(returned.extents() == Shape{c.tokens, c.hidden}))
             return "the returned codes have another type or other extents";
         return compare_codes(memory_of(stream, returned, expected.size()), expected, row_bytes(c));
     });

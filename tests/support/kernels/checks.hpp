@@ -13,6 +13,7 @@ namespace tessera::test {
 
 std::string check_per_token_cast(const Device& device, const CastCase& c);
 std::string check_per_block_cast(const Device& device, const CastCase& c);
+/// The next two: by tokens where block_rows = 1, else by blocks.
 std::string check_sf_only(const Device& device, const CastCase& c);
 /// Scales of the case are ignored; FP32 rows of random ones are given.
 std::string check_precomputed_sf(const Device& device, const CastCase& c);
