@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/cache/cubin_cache.hpp"
+#include "runtime/cache/transfer.hpp"
 #include "tests/cache/crowd.hpp"
 #include "tests/cache/support.hpp"
 
@@ -105,4 +106,30 @@ TEST_CASE("threads: one cache object used by eight") {
     CHECK(stats.published == stats.misses);
     CHECK(stats.damaged == 0);
     CHECK(cache.list().size() == 16);
+}
+
+TEST_CASE("threads: one bundle, opened and read by eight at once") {
+    TemporaryFolder folder;
+    const FileOps ops = ops_without_flush();
+    CubinCache cache({true, folder.path() / "cache", 1 << 20}, ops);
+    for (int n = 0; n < 16; ++n) cache.publish(sample_key(n), sample_compilation(n));
+    for (const std::string name : {"file", "below/"}) {
+        const std::string path = (folder.path() / name).string();
+        export_bundle(cache, path, false);
+        Bundle bundle(path);
+        std::atomic<int> wrong{0};
+        std::vector<std::thread> threads;
+        for (int t = 0; t < 8; ++t) {
+            threads.emplace_back([&, t] {
+                for (int i = 0; i < 50; ++i) {
+                    const int n = (i + t * 5) % 16;
+                    const auto found = bundle.find(sample_key(n));
+                    if (!found || !same(*found, sample_compilation(n))) ++wrong;
+                    if (bundle.find(sample_key(16 + n))) ++wrong;
+                }
+            });
+        }
+        for (auto& thread : threads) thread.join();
+        CHECK(wrong == 0);
+    }
 }
