@@ -21,6 +21,8 @@ void* DeviceState::context() {
                  fmt::format("start {}", spelling));
     ++context_number_;
     pool_ = nullptr;
+    const std::lock_guard pending_lock(pending_mutex_);
+    pending_.clear();
     return context_;
 }
 
@@ -59,7 +61,12 @@ void DeviceState::free_later(Pending pending) {
 void DeviceState::free_pending() {
     const std::lock_guard lock(pending_mutex_);
     std::erase_if(pending_, [](const Pending& p) {
-        return !is_capturing(p.stream) && driver().api.free(p.address, p.stream) == driver_code::success;
+        try {
+            const CurrentContext current(p.context);
+            return !is_capturing(p.stream) && driver().api.free(p.address, p.stream) == driver_code::success;
+        } catch (const UsageError&) {
+            return true;  // the context is gone, and the memory with it
+        }
     });
 }
 

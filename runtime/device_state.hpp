@@ -38,7 +38,7 @@ struct DeviceState {
     /// Memory whose free was refused, because its stream was captured just then; freed with the next request.
     struct Pending {
         std::uint64_t address;
-        void* stream;
+        void *stream, *context;
         std::shared_ptr<void> owner;  // keeps the stream
     };
     void free_later(Pending pending);

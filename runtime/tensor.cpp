@@ -57,7 +57,7 @@ void give_back(runtime::DeviceState& state, void* memory, const Stream& stream, 
         const bool takes =
             taken.capture == 0 ? !captured : captured && runtime::capture_of(stream.handle()) == taken.capture;
         if (takes && runtime::driver().api.free(address, stream.handle()) == runtime::driver_code::success) return;
-        if (taken.capture == 0) state.free_later({address, stream.handle(), stream.owner()});
+        if (taken.capture == 0) state.free_later({address, stream.handle(), stream.context(), stream.owner()});
     } catch (...) {
         // The driver has shut down and took the memory along.
     }

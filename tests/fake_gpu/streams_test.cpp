@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <optional>
 
 #include "dsl/base/error.hpp"
 #include "runtime/driver/driver.hpp"
@@ -87,6 +88,32 @@ TEST_CASE("memory is taken and given back on its own stream, at its end or when 
     CHECK(fake::live_allocations() == before + 1);
     t = Tensor();
     CHECK(fake::live_allocations() == before);
+}
+
+TEST_CASE("memory that waits for the end of a capture is given back in its own context, or goes with it") {
+    const Device device = Device::cuda(0);
+    const Stream own = device.stream();
+    const long before = fake::live_allocations();
+    const Foreign app(0);
+    std::optional<Tensor> late;
+    {
+        const Stream foreign = Stream::external(device, app.handle);
+        late = Tensor::empty(foreign, f32, {100});
+        REQUIRE(fake::begin_capture(app.handle));
+        late.reset();
+        CHECK(fake::end_capture(app.handle));
+        CHECK(fake::live_allocations() == before + 1);
+        Tensor::empty(own, f32, {1});
+        CHECK(fake::live_allocations() == before);
+        late = Tensor::empty(foreign, f32, {100});
+        REQUIRE(fake::begin_capture(app.handle));
+        late.reset();
+        CHECK(fake::end_capture(app.handle));
+    }
+    cuCtxDestroy_v2(app.context);
+    fake::forget_calls();
+    Tensor::empty(own, f32, {1});  // works, and asks nothing of what is gone
+    CHECK(fake::count_of("cuMemFreeAsync") == 1);
 }
 
 TEST_CASE("memory taken in a capture goes back in that capture, or with its graph") {
