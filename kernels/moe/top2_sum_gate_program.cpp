@@ -124,8 +124,9 @@ private:
                             const std::optional<Value<f32, 3>>& sum) const {
         const auto at = select(valid, token() * form_.experts + logical, -1);
         const auto x = gather(flat_, at);
-        if (form_.scoring != Scoring::softmax) return score(x);
-        return exp(x - largest.squeeze(axis<2>)) / sum->squeeze(axis<2>);
+        const auto s =
+            form_.scoring != Scoring::softmax ? score(x) : exp(x - largest.squeeze(axis<2>)) / sum->squeeze(axis<2>);
+        return select(valid, s, 0.0f);
     }
 
     /// Sums in the order of the slots.
