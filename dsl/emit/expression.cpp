@@ -89,6 +89,7 @@ Text Expressions::warp_reduce(const ir::WarpReduce& op) {
                              : largest                       ? "__reduce_max_sync"
                                                              : "__reduce_min_sync";
     const Text all = call(name, Text{"0xffffffffu"}, scalar(op.value));
+    if (op.op == ir::ReduceOp::bit_or && op.value->type == i32) return cast_text("int", all);  // it has no signed form
     return truth ? infix(all, "!=", {"0"}, Precedence::equality) : all;
 }
 

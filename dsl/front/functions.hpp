@@ -84,8 +84,9 @@ Value<T, C> select(const Value<boolean, C>& condition, const Value<T, 0>& a, con
 }
 
 namespace detail {
-template <Element To, int R, class Entry>
-Value<To, R> mapped(const Value<e2m1, R>& codes, Entry& entry, Ref signs, std::source_location at) {
+template <Element To, Element T, int R, class Entry>
+Value<To, R> mapped(const Value<T, R>& codes, Entry& entry, Ref signs, std::source_location at) {
+    static_assert(T == e2m1, "tessera: only codes of e2m1 are few enough for a table");
     static_assert(To == e2m1 || To == e4m3 || To == u8, "tessera: codes are mapped to e2m1, e4m3 or u8");
     constexpr float magnitudes[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
     Ref table[8];
@@ -95,18 +96,19 @@ Value<To, R> mapped(const Value<e2m1, R>& codes, Entry& entry, Ref signs, std::s
 }  // namespace detail
 
 /// entry(m) of each code's magnitude m = 0, 0.5, 1, 1.5, 2, 3, 4, 6, negated where the code is negative; u8 takes no
-/// sign. `entry` is called 8 times and gives numbers, or tiles that meet the codes: codes that share a table cost an
-/// eighth of what computing with their values does.
-template <Element To, int R, class Entry>
-Value<To, R> map_magnitudes(const Value<e2m1, R>& codes, Entry&& entry,
+/// sign. `entry` is called 8 times, in this order, and gives numbers, or tiles that have the codes' extents or 1: codes
+/// that share a table cost an eighth of what computing with their values does.
+template <Element To, Element T, int R, class Entry>
+Value<To, R> map_magnitudes(const Value<T, R>& codes, Entry&& entry,
                             std::source_location at = std::source_location::current()) {
     return detail::mapped<To>(codes, entry, nullptr, at);
 }
 /// The same with signs taken only where `signs` holds.
-template <Element To, int R, class Entry>
-Value<To, R> map_magnitudes(const Value<e2m1, R>& codes, Entry&& entry, const Value<boolean, R>& signs,
+template <Element To, Element T, int R, class Entry, Element S, int Q>
+Value<To, R> map_magnitudes(const Value<T, R>& codes, Entry&& entry, const Value<S, Q>& signs,
                             std::source_location at = std::source_location::current()) {
     static_assert(To != u8, "tessera: u8 takes no sign");
+    static_assert(S == boolean && Q == R, "tessera: signs are a mask of the codes' rank");
     return detail::mapped<To>(codes, entry, signs.node(at), at);
 }
 

@@ -1,4 +1,5 @@
 #include <bit>
+#include <string_view>
 #include <type_traits>
 
 #include "dsl/ir/diagnosis.hpp"
@@ -76,6 +77,8 @@ struct NodeRules {
         same_shape(op.index);
         const bool words = at.program.stage == Stage::lowered;
         const int each = words ? 32 / bits_of(n.type) : 1;
+        require(!words || n.lanes() == 1 || n.lanes() == each, "result-shape",
+                "a lowered lookup is of one code or of as many as fill a word of results");
         require(op.table.size() * static_cast<std::size_t>(each) == 8, "table-size", "a lookup's table has 8 entries");
         for (Ref entry : op.table) {
             same_type(entry);
@@ -248,18 +251,26 @@ bool fits_stage(const Node& n, Stage stage) {
         n.op);
 }
 
-/// for_each_operand passes null operands over; none is allowed.
+/// for_each_operand passes null operands over; none is allowed but a lookup's signs.
 bool complete(const Node& n) {
     bool all = true;
-    auto look = [&](const char*, const auto& field) {
+    std::string_view optional;
+    auto look = [&](const char* name, const auto& field) {
         using Field = std::decay_t<decltype(field)>;
+        if (name == optional) return;
         if constexpr (std::is_same_v<Field, Ref>) all = all && field != nullptr;
         if constexpr (std::is_same_v<Field, std::vector<Ref>>)
             for (Ref ref : field) all = all && ref != nullptr;
         if constexpr (std::is_same_v<Field, View>)
             for (const ViewAxis& axis : field.axes) all = all && axis.offset != nullptr;
     };
-    std::visit([&](const auto& op) { std::decay_t<decltype(op)>::fields(op, look); }, n.op);
+    std::visit(
+        [&](const auto& op) {
+            using Kind = std::decay_t<decltype(op)>;
+            if constexpr (std::is_same_v<Kind, Lookup>) optional = "signs";
+            Kind::fields(op, look);
+        },
+        n.op);
     return all;
 }
 

@@ -44,6 +44,20 @@ bool is_splat(const ir::Pack& pack) {
     return std::all_of(pack.elements.begin(), pack.elements.end(), [&](Ref e) { return e == pack.elements.front(); });
 }
 
+/// A lookup's table in words; entry(tile) gives one element.
+template <class Entry>
+std::vector<Ref> table_words(Expressions& e, Ref node, Entry&& entry) {
+    const auto each = static_cast<std::size_t>(32 / bits_of(node->type));
+    std::vector<Ref> words, elements;
+    for (Ref tile : node->as<ir::Lookup>()->table) {
+        elements.push_back(entry(tile));
+        if (elements.size() < each) continue;
+        words.push_back(e.make(node->type, {static_cast<std::int64_t>(each)}, ir::Pack{elements}));
+        elements.clear();
+    }
+    return words;
+}
+
 }  // namespace
 
 const RegisterTile* TileCode::tile_of(Ref user, Ref node) const {
@@ -72,6 +86,10 @@ Ref TileCode::scalar_expression(Ref node) {
     if (const auto* r = node->as<ir::Reshape>()) return r->value->scalar() ? scalar(r->value) : only_element(r->value);
     if (const auto* b = node->as<ir::Binary>(); b && is_integer(node->type))
         return e_.binary(b->op, scalar(b->a), scalar(b->b));
+    if (const auto* l = node->as<ir::Lookup>())
+        return e_.make(node->type, {},
+                       ir::Lookup{scalar(l->index), table_words(e_, node, [&](Ref entry) { return scalar(entry); }),
+                                  l->signs ? scalar(l->signs) : nullptr});
     require_internal(
         !node->as<ir::Load>() && !node->as<ir::Reduce>() && !node->as<ir::Least>() && !node->as<ir::VariableRead>(),
         "a bound number has no value yet");
@@ -211,15 +229,7 @@ Ref TileCode::word_of(Iteration& it, Ref user, Ref operand, const Position& at, 
 
 /// A lookup's table at the digits' present values, in words.
 std::vector<Ref> TileCode::table_at(Iteration& it, Ref node, const Position& at) {
-    const auto each = static_cast<std::size_t>(32 / bits_of(node->type));
-    std::vector<Ref> words, elements;
-    for (Ref entry : node->as<ir::Lookup>()->table) {
-        elements.push_back(element_of(it, node, entry, at));
-        if (elements.size() < each) continue;
-        words.push_back(e_.make(node->type, {static_cast<std::int64_t>(each)}, ir::Pack{elements}));
-        elements.clear();
-    }
-    return words;
+    return table_words(e_, node, [&](Ref entry) { return element_of(it, node, entry, at); });
 }
 
 /// Lanes that share a table are looked up together; null if these do not.

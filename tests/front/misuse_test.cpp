@@ -1,5 +1,6 @@
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "tests/front/refused.hpp"
 
@@ -144,4 +145,48 @@ TEST_CASE("a swizzle stays inside its tile", "[front]") {
     CHECK_THAT(swizzled({-1, 0, 2}), says("out of range"));
     CHECK_THAT(swizzled({1, 20, 20}), says("out of range"));
     CHECK_THAT(swizzled({5, 0, 5}), says("must divide the tile"));
+}
+
+TEST_CASE("a table has the extents of its codes, or 1", "[front]") {
+    const auto mapped = [](std::initializer_list<std::int64_t> entries, std::initializer_list<std::int64_t> mask) {
+        return [=](Kernel& k) {
+            k.grid(1);
+            const auto codes = cast<e2m1>(full({8, 16}, Value<f32, 0>(1.0f)));
+            const auto tile = [](std::initializer_list<std::int64_t> e, int value) {
+                const std::int64_t extents[2] = {e.begin()[0], e.begin()[1]};
+                return full(extents, Value<i32, 0>(value));
+            };
+            map_magnitudes<e4m3>(codes, [&](float) { return cast<e4m3>(tile(entries, 1)); }, tile(mask, 1) > 0);
+        };
+    };
+    record("kernel", mapped({8, 1}, {1, 16}));
+    record("kernel", mapped({8, 16}, {8, 16}));
+    CHECK_THAT(refused(mapped({8, 3}, {1, 1})), says("do not meet"));
+    CHECK_THAT(refused(mapped({1, 1}, {2, 1})), says("do not meet"));
+    const auto too_large = [](Kernel& k) {
+        k.grid(1);
+        const auto codes = cast<e2m1>(full({8, 1}, Value<f32, 0>(1.0f)));
+        map_magnitudes<u8>(codes, [&](float) { return full({8, 16}, Value<u8, 0>(1)); });
+    };
+    CHECK_THAT(refused(too_large), says("a table of extents [8, 16] for codes of extents [8, 1]; it has theirs, or 1"));
+    std::string expected;
+    const std::string said = refused([&](Kernel& k) {
+        k.grid(1);
+        const auto codes = cast<e2m1>(full({8, 1}, Value<f32, 0>(1.0f)));
+        const auto mask = full({8, 16}, Value<i32, 0>(1)) > 0;
+        expected = line_here(1);
+        map_magnitudes<e2m1>(codes, [](float m) { return m; }, mask);
+    });
+    CHECK_THAT(said, Catch::StartsWith(expected));
+    CHECK_THAT(said, says("of extents [8, 16] for codes of extents [8, 1]"));
+}
+
+TEST_CASE("entries are asked for once each, from the smallest magnitude on", "[front]") {
+    std::vector<float> asked;
+    record("kernel", [&](Kernel& k) {
+        k.grid(1);
+        const auto codes = cast<e2m1>(full({8, 16}, Value<f32, 0>(1.0f)));
+        map_magnitudes<u8>(codes, [&](float m) { return asked.push_back(m), 1; });
+    });
+    CHECK(asked == std::vector<float>{0, 0.5f, 1, 1.5f, 2, 3, 4, 6});
 }

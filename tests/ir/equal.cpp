@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <functional>
+#include <optional>
 
 #include "tests/ir/sample.hpp"
 
@@ -112,6 +113,35 @@ TEST_CASE("sharing counts: one bound tile twice is not two tiles") {
     CHECK(equal(stores(false), stores(false)));
     CHECK_FALSE(equal(stores(true), stores(false)));
     CHECK_FALSE(equal(stores(false), stores(true)));
+}
+
+TEST_CASE("lookups differ by index, entries and signs") {
+    const auto with = [](std::uint64_t index, std::uint64_t last, std::optional<std::uint64_t> signs) {
+        Recorded s;
+        std::vector<Ref> table(7, s.constant(e4m3, 0x38));
+        table.push_back(s.constant(e4m3, last));
+        s.bind(s.p.body,
+               s.node(e4m3, {}, Lookup{s.constant(e2m1, index), table, signs ? s.constant(boolean, *signs) : nullptr}));
+        return s.p;
+    };
+    CHECK(equal(with(3, 1, 1), with(3, 1, 1)));
+    CHECK(equal(with(3, 1, {}), with(3, 1, {})));
+    CHECK_FALSE(equal(with(3, 1, 1), with(4, 1, 1)));
+    CHECK_FALSE(equal(with(3, 1, 1), with(3, 2, 1)));
+    CHECK_FALSE(equal(with(3, 1, 1), with(3, 1, 0)));
+    CHECK_FALSE(equal(with(3, 1, 1), with(3, 1, {})));
+    CHECK_FALSE(equal(with(3, 1, {}), with(3, 1, 1)));
+}
+
+TEST_CASE("reductions differ by their operation") {
+    const auto with = [](ReduceOp op) {
+        Recorded s;
+        const Ref tile = s.bind(s.p.body, s.node(i64, {4, 8}, Coordinate{1}));
+        s.bind(s.p.body, s.node(i64, {4, 1}, Reduce{op, tile, 1}));
+        return s.p;
+    };
+    CHECK(equal(with(ReduceOp::bit_or), with(ReduceOp::bit_or)));
+    CHECK_FALSE(equal(with(ReduceOp::bit_or), with(ReduceOp::max)));
 }
 
 TEST_CASE("a shared graph of 2^60 paths is compared at once") {

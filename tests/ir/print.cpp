@@ -143,6 +143,16 @@ TEST_CASE("every kind of node has a spelling") {
     CHECK(print(b.unary(UnaryOp::sqrt, b.real(2.0f))) == "sqrt(2.0)");
     CHECK(print(b.unary(UnaryOp::log1p, b.real(2.0f))) == "log1p(2.0)");
     CHECK(print(b.node(i32, {}, WarpReduce{ReduceOp::min, b.node(i32, {}, Local{4})})) == "warp_min(local4)");
+    CHECK(print(b.node(u8, {1, 3}, Reduce{ReduceOp::bit_or, b.node(u8, {2, 3}, VariableRead{2}), 0})) ==
+          "reduce_or(variable2.get(), axis 0)");
+    CHECK(print(b.node(u32, {}, WarpReduce{ReduceOp::bit_or, b.node(u32, {}, Local{4})})) == "warp_or(local4)");
+    const Ref code = b.node(e2m1, {}, Local{5}), a = b.node(e2m1, {}, Local{6}), c = b.node(e2m1, {}, Local{7});
+    CHECK(print(b.node(e2m1, {}, Lookup{code, {b.node(e2m1, {8}, Pack{{a, c, a, c, a, c, a, c}})}, nullptr})) ==
+          "lookup(local5, pack(local6, local7, local6, local7, local6, local7, local6, local7))");
+    CHECK(print(b.node(u8, {}, Lookup{code, {b.node(u8, {4}, Local{8}), b.node(u8, {4}, Local{9})}, nullptr})) ==
+          "lookup(local5, local8, local9)");
+    CHECK(print(b.node(e2m1, {}, Lookup{code, {b.node(e2m1, {8}, Local{8})}, b.constant(boolean, 1)})) ==
+          "lookup(local5, local8, true)");
     CHECK(print(b.node(i64, {4, 2}, Least{b.node(i64, {4, 8}, Coordinate{1}), 1, 1, 3})) ==
           "least(coordinate(axis 1 of [4, 8]), ranks 1 to 3, axis 1)");
     CHECK(print(b.node(f32, {}, Fma{b.real(2.0f), b.real(3.0f), b.real(-1.0f)})) == "fma(2.0, 3.0, -1.0)");

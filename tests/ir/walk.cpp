@@ -34,6 +34,8 @@ TEST_CASE("operands come in the order of the fields") {
     CHECK(operands_of(b.node(i64, {}, Select{c, x, y})) == std::vector<Ref>{c, x, y});
     CHECK(operands_of(b.node(i64, {2}, Pack{{y, x}})) == std::vector<Ref>{y, x});
     CHECK(operands_of(b.node(i64, {}, Register{0, y})) == std::vector<Ref>{y});
+    CHECK(operands_of(b.node(u8, {}, Lookup{y, {x, y}, nullptr})) == std::vector<Ref>{y, x, y});
+    CHECK(operands_of(b.node(e2m1, {}, Lookup{y, {x}, c})) == std::vector<Ref>{y, x, c});
     const Ref load = b.node(i64, {4}, Load{View{Space::global, 0, {{x, 4, false}, {y, 1, true}}}, c, {}});
     CHECK(operands_of(load) == std::vector<Ref>{x, y, c});
     CHECK(operands_of(b.node(i64, {4}, Load{View{Space::global, 0, {{x, 4, false}}}, nullptr, {}})) ==
