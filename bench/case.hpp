@@ -30,6 +30,7 @@ struct Category {
 const std::vector<Category>& categories();
 
 std::vector<Case> channel_cases();
+std::vector<Case> mhc_cases();
 std::vector<Case> moe_cases();
 std::vector<Case> quant_cases();
 std::vector<Case> swiglu_cases();

@@ -1,6 +1,7 @@
 #include "tools/tessera/compare.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
@@ -72,6 +73,22 @@ bool near(const Rule& rule, const std::byte* file, const std::byte* ours, bool h
     return std::abs(x - y) <= rule.host_ulps;
 }
 
+float bf16_at(const std::byte* value) {
+    std::uint16_t half;
+    std::memcpy(&half, value, sizeof half);
+    return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
+}
+
+/// Whether two values differ by at most twice the limit, and one BF16 unit if they are of that type.
+bool within(double limit, StoredType type, const std::byte* file, const std::byte* ours) {
+    const bool half = type == StoredType::BF16;
+    const double a = static_cast<double>(half ? bf16_at(file) : float_at(file));
+    const double b = static_cast<double>(half ? bf16_at(ours) : float_at(ours));
+    const double largest = std::max(std::abs(a), std::abs(b));
+    const double unit = half && largest > 0 ? std::ldexp(1.0, std::ilogb(largest) - 7) : 0.0;
+    return std::abs(a - b) <= 2 * limit + unit;
+}
+
 /// The file's counts divided by the multiple that they are of ours; as they are if there is none.
 std::vector<std::byte> divided(std::vector<std::byte> file, const std::vector<std::byte>& ours) {
     const std::size_t n = std::min(file.size(), ours.size()) / sizeof(std::int64_t);
@@ -102,6 +119,7 @@ std::optional<std::string> difference(const CaseTensor& expected, const Result& 
         if (!rule.rows.empty() && !rule.rows[at / row_bytes]) continue;
         const std::byte *file = &wanted[at], *ours = &got.tensor.values[at];
         if (std::equal(file, file + width, ours)) continue;
+        if (at / width < rule.limits.size() && within(rule.limits[at / width], expected.type, file, ours)) continue;
         if (expected.type == StoredType::F32 && near(rule, file, ours, got.host)) continue;
         if (differing++ == 0) first = at;
     }

@@ -1,0 +1,3 @@
+#pragma once
+
+#include "kernels/mhc_mixes.hpp"

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/device.hpp"
+#include "tests/support/mhc_cases.hpp"
+
+namespace tessera::test {
+
+// Each runs a kernel forward and backward on the device, into given tensors (filled with a sentinel, between guard
+// bands), again (equal bits), and returning tensors, and compares with the float64 reference. "" if all is well, else
+// what differs.
+
+std::string check_mhc_sinkhorn(const Device& device, const MhcCase& c);
+std::string check_mhc_post(const Device& device, const MhcCase& c);
+std::string check_mhc_apply_mix(const Device& device, const MhcCase& c);
+std::string check_mhc_expand(const Device& device, const MhcCase& c);
+std::string check_mhc_split_mixes(const Device& device, const MhcCase& c);
+std::string check_mhc_head(const Device& device, const MhcCase& c);
+
+}  // namespace tessera::test
