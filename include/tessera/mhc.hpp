@@ -1,3 +1,4 @@
 #pragma once
 
+#include "kernels/mhc.hpp"
 #include "kernels/mhc_mixes.hpp"

@@ -99,6 +99,10 @@ void check_streams(const char* function, std::int64_t m) {
             fmt::format("{}: a token has {} streams; from 1 to {} are supported", function, m, most_streams));
 }
 
+void check_hidden(const char* function, std::int64_t h) {
+    if (h < 1) throw UsageError(fmt::format("{}: a stream has {} channels; it has at least one", function, h));
+}
+
 void check_eps(const char* function, const char* name, float eps) {
     if (!(eps >= 0) || std::isinf(eps))
         throw UsageError(fmt::format("{}: {} is {}; it is a finite number of at least 0", function, name, eps));

@@ -28,6 +28,8 @@ TensorView parameter(const char* function, const char* name, const Stream& strea
 
 /// Errors: UsageError unless 1 ≤ m ≤ 8.
 void check_streams(const char* function, std::int64_t m);
+/// Errors: UsageError unless h ≥ 1.
+void check_hidden(const char* function, std::int64_t h);
 /// Errors: UsageError for NaN, an infinity or a negative number.
 void check_eps(const char* function, const char* name, float eps);
 

@@ -20,3 +20,9 @@ void check_all(std::string (*check)(const Device&, const MhcCase&)) {
 }  // namespace
 
 TEST_CASE("sinkhorn agrees with the reference on 320 shapes", "[mhc][C25]") { check_all(check_mhc_sinkhorn); }
+
+TEST_CASE("post agrees with the reference on 320 shapes", "[mhc][C25]") { check_all(check_mhc_post); }
+
+TEST_CASE("apply_mix agrees with the reference on 320 shapes", "[mhc][C25]") { check_all(check_mhc_apply_mix); }
+
+TEST_CASE("expand agrees with the reference on 320 shapes", "[mhc][C25]") { check_all(check_mhc_expand); }
