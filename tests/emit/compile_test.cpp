@@ -161,12 +161,49 @@ ir::Program arithmetic(Element type) {
         b.store(out(y, 1), {b.make(f32, {}, ir::Fma{a, c, b.unary(UnaryOp::exp, a)})});
         b.store(out(y, 1), {b.make(f32, {}, ir::Fma{a, b.unary(UnaryOp::sqrt, c), b.unary(UnaryOp::log1p, a)})});
     }
-    for (const ir::ReduceOp op : {ir::ReduceOp::sum, ir::ReduceOp::max, ir::ReduceOp::min})
+    for (const ir::ReduceOp op : {ir::ReduceOp::sum, ir::ReduceOp::max, ir::ReduceOp::min, ir::ReduceOp::bit_or})
         if (type == i32 || type == u32) b.store(out(y, 1), {b.make(type, {}, ir::WarpReduce{op, a})});
     for (const UnaryOp op : {UnaryOp::neg, UnaryOp::abs, UnaryOp::bit_not, UnaryOp::rsqrt}) {
         if ((op == UnaryOp::bit_not && is_float(type)) || (op == UnaryOp::rsqrt && !is_float(type))) continue;
         b.store(out(y, 1), {b.unary(op, a)});
         if (lanes > 1) b.store(out(y, lanes), {b.unary(op, p)});
+    }
+    return b.program;
+}
+
+/// Codes looked up in tables of each kind, in words and alone, with signs and without.
+ir::Program lookups() {
+    Builder b("lookups");
+    const Ref n = b.parameter(b.scalar("n"));
+    const int x = b.tensor("x", e2m1, ir::Role::input, {n}, 32);
+    b.program.grid = {n};
+    const int v = b.array("v", e2m1, 8, 1);
+    b.load(Builder::global(x, b.mul(b.block(), b.l(8)), 8), v, b.i(0));
+    const Ref codes = b.word(v, b.i(0)), even = b.let("even", b.less(b.thread(), b.i(7)));
+    for (const Element type : {e2m1, e4m3, u8}) {
+        const int each = 32 / bits_of(type), words = 8 / each;
+        const int t = b.tensor(std::string("t_") + name_of(type), type, ir::Role::input, {n}, 32);
+        const int y = b.tensor(std::string("y_") + name_of(type), type, ir::Role::output, {n}, 32);
+        const int table = b.array("table", type, each, words);
+        b.load(Builder::global(t, b.l(0), 8), table, b.i(0));
+        std::vector<Ref> entries;
+        for (int i = 0; i < words; ++i) entries.push_back(b.word(table, b.i(i)));
+        for (const Ref signs : {Ref{nullptr}, even}) {
+            if (signs && type == u8) continue;
+            std::vector<Ref> by_words, alone;
+            for (int i = 0; i < 8; i += each) {
+                std::vector<Ref> some, elements;
+                for (int j = i; j < i + each; ++j) {
+                    some.push_back(b.lane(codes, j));
+                    elements.push_back(b.make(type, {}, ir::Lookup{some.back(), entries, signs}));
+                }
+                const Ref index = each == 8 ? codes : b.pack(some);
+                by_words.push_back(b.make(type, {each}, ir::Lookup{index, entries, signs}));
+                alone.push_back(b.pack(elements));
+            }
+            b.store(Builder::global(y, b.mul(b.block(), b.l(8)), 8), by_words);
+            b.store(Builder::global(y, b.mul(b.block(), b.l(16)), 8), alone);
+        }
     }
     return b.program;
 }
@@ -230,4 +267,9 @@ TEST_CASE("compiles: every bitcast") {
     if (!have_nvrtc()) return;
     for (const int bits : {8, 16, 32, 64})
         for (const Target& target : {Target::h200(), Target::b200()}) expect_compiles(bitcasts(bits), target);
+}
+
+TEST_CASE("compiles: tables of codes") {
+    if (!have_nvrtc()) return;
+    for (const Target& target : {Target::h200(), Target::b200()}) expect_compiles(lookups(), target);
 }

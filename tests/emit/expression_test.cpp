@@ -234,6 +234,8 @@ TEST_CASE("expressions: reductions over a warp") {
     CHECK(all(ir::ReduceOp::sum, b.thread()) == "__reduce_add_sync(0xffffffffu, thread)");
     CHECK(all(ir::ReduceOp::max, b.thread()) == "__reduce_max_sync(0xffffffffu, thread)");
     CHECK(all(ir::ReduceOp::min, b.cast(u32, b.thread())) == "__reduce_min_sync(0xffffffffu, (unsigned)thread)");
+    CHECK(all(ir::ReduceOp::bit_or, b.cast(u32, b.thread())) == "__reduce_or_sync(0xffffffffu, (unsigned)thread)");
+    CHECK(all(ir::ReduceOp::bit_or, b.thread()) == "(int)__reduce_or_sync(0xffffffffu, thread)");
     const Ref truth = b.less(b.thread(), b.i(2));
     CHECK(all(ir::ReduceOp::max, truth) == "__any_sync(0xffffffffu, thread < 2) != 0");
     CHECK(all(ir::ReduceOp::min, truth) == "__all_sync(0xffffffffu, thread < 2) != 0");
@@ -302,4 +304,54 @@ TEST_CASE("expressions: what CUDA cannot say is refused in words") {
     CHECK_THROWS_AS(b.scalar(b.make(i64, {}, ir::BlockIndex{0})), InternalError);
     Builder named("for");
     CHECK_THROWS_WITH(emit::cuda_text(named.program, Target::h200()), Catch::Contains("cannot be called 'for'"));
+}
+
+TEST_CASE("expressions: tables of codes, a word at a time and alone") {
+    Bench b;
+    const int k = b.array("k", e2m1, 4, 2);
+    const Ref n = b.word(b.n, b.i(1)), q = b.word(b.q, b.i(0)), r = b.word(b.q, b.i(1)), u = b.word(b.u, b.i(0)),
+              v = b.word(b.u, b.i(1)), t = b.word(b.n, b.i(2)), yes = b.let("yes", b.less(b.thread(), b.i(2)));
+    const auto looked_up = [&](Element to, int lanes, Ref index, std::vector<Ref> table, Ref signs = nullptr) {
+        return b.make(to, lanes == 1 ? Shape{} : Shape{lanes}, ir::Lookup{index, std::move(table), signs});
+    };
+    const auto codes = [&](std::vector<int> lanes) {
+        std::vector<Ref> all;
+        for (const int i : lanes) all.push_back(b.lane(n, i));
+        return b.pack(all);
+    };
+    CHECK(b.word(looked_up(e2m1, 8, n, {t})) == "e2m1x8_lookup(n[1], n[2], 0x88888888u)");
+    CHECK(b.word(looked_up(e2m1, 8, n, {t}, yes)) == "e2m1x8_lookup(n[1], n[2], yes ? 0x88888888u : 0u)");
+    CHECK(b.scalar(looked_up(e2m1, 1, b.lane(n, 2), {t}, yes)) == "e2m1_lookup(n[1] >> 8, n[2], yes ? 0x8u : 0u)");
+    // Half a word of codes is not cut out; what does not lie so is put together.
+    CHECK(b.word(looked_up(e4m3, 4, codes({0, 1, 2, 3}), {q, r})) == "e4m3x4_lookup(n[1], 0, q[0], q[1], 0x80808080u)");
+    CHECK(b.word(looked_up(e4m3, 4, codes({4, 5, 6, 7}), {q, r}, yes)) ==
+          "e4m3x4_lookup(n[1], 1, q[0], q[1], yes ? 0x80808080u : 0u)");
+    CHECK(b.word(looked_up(u8, 4, codes({4, 5, 6, 7}), {u, v})) == "u8x4_lookup(n[1], 1, u[0], u[1])");
+    CHECK(b.word(looked_up(u8, 4, b.word(k, b.i(1)), {u, v})) == "u8x4_lookup(k[1], 0, u[0], u[1])");
+    for (const std::vector<int>& lanes : {std::vector<int>{2, 3, 4, 5}, {0, 1, 2, 4}, {3, 2, 1, 0}})
+        CHECK_THAT(b.word(looked_up(u8, 4, codes(lanes), {u, v})), Catch::StartsWith("u8x4_lookup(") &&
+                                                                       Catch::EndsWith(", 0, u[0], u[1])") &&
+                                                                       !Catch::StartsWith("u8x4_lookup(n[1],"));
+    CHECK(b.scalar(looked_up(u8, 1, b.lane(n, 0), {u, v})) == "u8_lookup(n[1], u[0], u[1])");
+    CHECK(b.scalar(b.lane(looked_up(u8, 4, b.word(k, b.i(0)), {u, v}), 3)) == "u8x4_lookup(k[0], 0, u[0], u[1]) >> 24");
+}
+
+TEST_CASE("expressions: e2m1 from f16 by words, and halves computed apart in one operation") {
+    Bench b;
+    const Ref w = b.word(b.g, b.i(0)), w1 = b.word(b.g, b.i(1));
+    std::vector<Ref> casts;
+    for (int i = 0; i < 8; ++i) casts.push_back(b.cast(e2m1, b.lane(b.word(b.g, b.i(i / 2)), i % 2)));
+    CHECK(b.word(b.pack(casts)) == "e2m1x8_from_f16(g[0], g[1], g[2], g[3])");
+    CHECK(b.word(b.pack({casts[0], casts[1], casts[2], casts[3]})) == "e2m1x4_from_f16(g[0], g[1])");
+    CHECK(b.word(b.pack({casts[2], casts[3]})) == "e2m1x2_from_f16(g[1])");
+    CHECK(b.scalar(casts[1]) == "e2m1x2_from_f16(g[0] >> 16)");
+    // Of both kinds of halves: by way of f32.
+    CHECK_THAT(b.word(b.pack({casts[0], b.cast(e2m1, b.lane(b.word(b.h, b.i(0)), 1))})),
+               Catch::StartsWith("e2m1x2_from_f32("));
+    const auto products = [&](BinaryOp first, BinaryOp second) {
+        return b.word(
+            b.pack({b.binary(first, b.lane(w, 0), b.lane(w1, 0)), b.binary(second, b.lane(w, 1), b.lane(w1, 1))}));
+    };
+    CHECK(products(BinaryOp::mul, BinaryOp::mul) == "mul_f16x2(g[0], g[1])");
+    CHECK_THAT(products(BinaryOp::mul, BinaryOp::add), Catch::Contains("mul") && Catch::Contains("add"));
 }

@@ -108,6 +108,28 @@ inline u32 e2m1_top_from_bf16x2(u32 y) {
                0x42864286u, z);
     return r * 4160u + (r & 0x80008000u);
 }
+inline u32 clamp_f16(u32 x) {  // to ±6; NaN gives 6
+    if ((x & 0x7fff) > 0x7c00) return 0x4600u;
+    if ((x & 0x7fff) > 0x4600) return 0x4600u | (x & 0x8000);
+    return x;
+}
+inline u32 e2m1_top_from_f16x2(u32 y) {
+    const u32 z = halves([](u32 a, u32, u32) { return clamp_f16(a); }, y);
+    const u32 e =
+        halves([](u32 a, u32, u32) { return f16_of(larger_magnitude(real_of_f16(a), 1.0)); }, z & 0xfc00fc00u);
+    const u32 r = halves([](u32 a, u32 b, u32 c) { return f16_of(real_of_f16(a) * real_of_f16(b) + real_of_f16(c)); },
+                         e, 0x60006000u, z);
+    return r * 4104u + (r & 0x80008000u);
+}
+inline u32 e2m1x2_from_f16(u32 a) {
+    const u32 r = e2m1_top_from_f16x2(a);
+    return (r >> 12 & 0x0fu) | (r >> 24 & 0xf0u);
+}
+inline u32 e2m1x8_from_f16(u32 a, u32 b, u32 c, u32 d) {
+    const u32 r = prmt(e2m1_top_from_f16x2(a), e2m1_top_from_f16x2(b), 0x7351);
+    const u32 s = prmt(e2m1_top_from_f16x2(c), e2m1_top_from_f16x2(d), 0x7351);
+    return (prmt(r, s, 0x5410) >> 4 & 0x0f0f0f0fu) | (prmt(r, s, 0x7632) & 0xf0f0f0f0u);
+}
 inline u32 e2m1x2_from_bf16(u32 a) {
     const u32 r = e2m1_top_from_bf16x2(a);
     return (r >> 12 & 0x0fu) | (r >> 24 & 0xf0u);
@@ -139,6 +161,29 @@ inline u32 e4m3x4_from_e2m1(u32 word, u32 half) {
     const u32 magnitudes = prmt(0x3c383000u, 0x4c484440u, (word & 0x77777777u) >> (16 * half));
     const u32 signs = prmt(word << 4, word, 0x5140 + 0x2222 * half);
     return magnitudes | (signs & 0x80808080u);
+}
+
+// ---- tables
+
+inline u32 u8_lookup(u32 code, u32 low, u32 high) { return prmt(low, high, code & 7u) & 0xffu; }
+inline u32 u8x4_lookup(u32 codes, int half, u32 low, u32 high) {
+    return prmt(low, high, (codes & 0x77777777u) >> (16 * half));
+}
+inline u32 e4m3_lookup(u32 code, u32 low, u32 high, u32 sign) {
+    return u8_lookup(code, low, high) ^ ((code & sign) << 4);
+}
+inline u32 e4m3x4_lookup(u32 codes, int half, u32 low, u32 high, u32 signs) {
+    const u32 tops = prmt(codes << 4, codes, 0x5140 + 0x2222 * static_cast<u32>(half));
+    return u8x4_lookup(codes, half, low, high) ^ (tops & signs);
+}
+inline u32 e2m1_lookup(u32 code, u32 table, u32 sign) { return ((table >> (4 * (code & 7u))) ^ (code & sign)) & 0xfu; }
+inline u32 e2m1x8_lookup(u32 codes, u32 table, u32 signs) {
+    const u32 even = table & 0x0f0f0f0fu, odd = (table >> 4) & 0x0f0f0f0fu;
+    const u32 low = prmt(even, odd, 0x5140), high = prmt(even, odd, 0x7362);
+    const u32 magnitudes = codes & 0x77777777u;
+    const u32 a = prmt(low, high, magnitudes) * 17u;
+    const u32 b = prmt(low, high, magnitudes >> 16) * 17u;
+    return prmt(a >> 4, b >> 4, 0x6420) ^ (codes & signs);
 }
 
 // ---- e5m6

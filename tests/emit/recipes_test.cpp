@@ -77,6 +77,52 @@ TEST_CASE("recipes: every bf16 to e2m1, in every place of a word") {
     CHECK(wrong == 0);
 }
 
+TEST_CASE("recipes: every f16 to e2m1, in every place of a word") {
+    std::size_t wrong = 0;
+    for (u32 i = 0; i < 65536; ++i) {
+        u32 words[4], expected = 0;
+        for (u32 j = 0; j < 8; ++j) {
+            const u32 value = (i * (2 * j + 1) * 9363 + j * 12345) & 0xffff;  // for each j a permutation of all
+            words[j / 2] = j % 2 == 0 ? value : words[j / 2] | value << 16;
+            const float sign = value >= 0x8000 ? -1.0f : 1.0f;
+            const float x = (value & 0x7fff) > 0x7c00    ? NAN
+                            : (value & 0x7fff) == 0x7c00 ? sign * INFINITY
+                                                         : static_cast<float>(device::real_of_f16(value));
+            expected |= e2m1_by_definition(x) << (4 * j);
+        }
+        wrong += device::e2m1x8_from_f16(words[0], words[1], words[2], words[3]) != expected;
+        wrong += device::e2m1x2_from_f16(words[0]) != (expected & 0xff);
+    }
+    CHECK(wrong == 0);
+}
+
+TEST_CASE("recipes: codes looked up in tables of any bits, in every place of a word") {
+    std::mt19937 random(17);
+    std::size_t wrong = 0;
+    for (int round = 0; round < 100'000; ++round) {
+        const auto word = [&] { return static_cast<u32>(random()); };
+        const u32 codes = word(), low = word(), high = word(), keep = word() % 2;
+        const auto code = [&](int i) { return codes >> (4 * i) & 15; };
+        const auto byte = [&](int i) { return (code(i) % 8 < 4 ? low : high) >> (code(i) % 4 * 8) & 255; };
+        u32 nibbles = 0;
+        for (int i = 0; i < 8; ++i) nibbles |= ((low >> (code(i) % 8 * 4) & 15) ^ (keep * (code(i) & 8))) << (4 * i);
+        wrong += device::e2m1x8_lookup(codes, low, keep * 0x88888888u) != nibbles;
+        wrong += device::e2m1_lookup(codes, low, keep * 8u) != (nibbles & 15);
+        for (int half = 0; half < 2; ++half) {
+            u32 bytes = 0, with_signs = 0;
+            for (int i = 0; i < 4; ++i) {
+                bytes |= byte(4 * half + i) << (8 * i);
+                with_signs |= (byte(4 * half + i) ^ (keep * (code(4 * half + i) & 8) << 4)) << (8 * i);
+            }
+            wrong += device::u8x4_lookup(codes, half, low, high) != bytes;
+            wrong += device::e4m3x4_lookup(codes, half, low, high, keep * 0x80808080u) != with_signs;
+        }
+        wrong += device::u8_lookup(codes, low, high) != byte(0);
+        wrong += device::e4m3_lookup(codes, low, high, keep * 8u) != (byte(0) ^ (keep * (code(0) & 8) << 4));
+    }
+    CHECK(wrong == 0);
+}
+
 TEST_CASE("recipes: e2m1 to bf16, f16, f32 and e4m3, every pair of codes in every place") {
     constexpr u32 e4m3[] = {0x00, 0x30, 0x38, 0x3c, 0x40, 0x44, 0x48, 0x4c};
     for (u32 place = 0; place < 4; ++place)

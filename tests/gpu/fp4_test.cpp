@@ -26,7 +26,7 @@ constexpr int per_thread = 32, threads = 128;
 constexpr std::int64_t chunk = std::int64_t{1} << 28;  // elements a launch
 
 /// "y", of `to`, gets in element i the cast of the number with bits (start + i) · factor, packed by `pack`. A word of
-/// two bf16 counts as one number and gives two elements.
+/// two bf16 or f16 counts as one number and gives two elements.
 ir::Program encode(Element from, Element to, int pack) {
     Builder b(std::string("encode_") + name_of(from) + "_" + name_of(to) + "_by_" + std::to_string(pack));
     const Ref n = b.parameter(b.scalar("n", i64, threads * per_thread));
@@ -35,14 +35,14 @@ ir::Program encode(Element from, Element to, int pack) {
     b.program.grid = {b.binary(BinaryOp::div, n, b.l(threads * per_thread))};
     const Ref first =
         b.let("first", b.mul(b.add(b.mul(b.block(), b.l(threads)), b.cast(i64, b.thread())), b.l(per_thread)));
-    const int numbers = from == bf16 ? 2 : 1, step = to == e5m6 ? 8 : pack;
+    const int numbers = bits_of(from) == 16 ? 2 : 1, step = to == e5m6 ? 8 : pack;
     for (int i = 0; i < per_thread; i += step) {
         std::vector<Ref> casts, words;
         for (int j = i; j < i + step; ++j) {
             const Ref place = b.add(b.cast(u32, b.binary(BinaryOp::div, first, b.l(numbers))),
                                     b.constant(u32, static_cast<std::uint64_t>(j / numbers)));
             const Ref bits = b.mul(b.add(start, place), factor);
-            const Ref value = from == bf16 ? b.lane(b.bitcast(bf16, bits, {2}), j % 2) : b.bitcast(f32, bits);
+            const Ref value = numbers == 2 ? b.lane(b.bitcast(from, bits, {2}), j % 2) : b.bitcast(f32, bits);
             casts.push_back(b.cast(to, value));
         }
         for (int j = 0; j < step; j += pack)
@@ -220,6 +220,23 @@ void expect_decoded(Element from, Element to, int lanes, std::int64_t n, Word (*
     CHECK(wrong == 0);
 }
 
+/// All words of two halves; `bits_of_half` gives those of the same number in f32. `middle`: around the thresholds.
+void expect_pairs_encoded(Element half, Word middle, Word (*bits_of_half)(Word)) {
+    std::vector<std::uint8_t> codes(65536);
+    for (Word i = 0; i < 65536; ++i) codes[i] = static_cast<std::uint8_t>(e2m1_of(bits_of_half(i)));
+    const auto expected = [&codes](Word first) {
+        return [&codes, first](std::int64_t i) -> Word {
+            const Word word = first + static_cast<Word>(i / 2);
+            return codes[i % 2 == 0 ? word & 0xffff : word >> 16];
+        };
+    };
+    const CompiledKernel by_8 = compiled(encode(half, e2m1, 8));
+    for (std::uint64_t start = 0; start < std::uint64_t{1} << 32; start += static_cast<std::uint64_t>(chunk / 2))
+        CHECK(wrong_codes(by_8, e2m1, static_cast<Word>(start), 1, chunk, expected(static_cast<Word>(start))) == 0);
+    for (const int pack : {4, 2})
+        CHECK(wrong_codes(compiled(encode(half, e2m1, pack)), e2m1, middle, 1, 1 << 26, expected(middle)) == 0);
+}
+
 }  // namespace
 
 TEST_CASE("every f32 becomes its e2m1") {
@@ -235,19 +252,19 @@ TEST_CASE("every f32 becomes its e2m1") {
 }
 
 TEST_CASE("every pair of bf16 becomes its e2m1") {
-    std::vector<std::uint8_t> codes(65536);
-    for (Word i = 0; i < 65536; ++i) codes[i] = static_cast<std::uint8_t>(e2m1_of(i << 16));
-    const auto expected = [&codes](Word first) {
-        return [&codes, first](std::int64_t i) -> Word {
-            const Word word = first + static_cast<Word>(i / 2);
-            return codes[i % 2 == 0 ? word & 0xffff : word >> 16];
-        };
-    };
-    const CompiledKernel by_8 = compiled(encode(bf16, e2m1, 8));
-    for (std::uint64_t start = 0; start < std::uint64_t{1} << 32; start += static_cast<std::uint64_t>(chunk / 2))
-        CHECK(wrong_codes(by_8, e2m1, static_cast<Word>(start), 1, chunk, expected(static_cast<Word>(start))) == 0);
-    for (const int pack : {4, 2})
-        CHECK(wrong_codes(compiled(encode(bf16, e2m1, pack)), e2m1, 0x3e000000, 1, 1 << 26, expected(0x3e000000)) == 0);
+    expect_pairs_encoded(bf16, 0x3e000000, [](Word code) { return code << 16; });
+}
+
+TEST_CASE("every pair of f16 becomes its e2m1") {
+    expect_pairs_encoded(f16, 0x34000000, [](Word code) {
+        const Word sign = code >> 15 << 31, exponent = code >> 10 & 31, mantissa = code & 0x3ff;
+        if (exponent == 31) return sign | 0x7f800000u | mantissa << 13;
+        if (exponent != 0) return sign | (exponent + 112) << 23 | mantissa << 13;
+        const float subnormal = std::ldexp(static_cast<float>(mantissa), -24);
+        Word bits = 0;
+        std::memcpy(&bits, &subnormal, 4);
+        return sign | bits;
+    });
 }
 
 TEST_CASE("f32 becomes e5m6: a sixteenth of all patterns, spread evenly") {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "tests/support/reference/formats.hpp"
+#include "tests/support/reference/narrow.hpp"
 
 namespace tessera::test {
 namespace {
@@ -121,6 +122,7 @@ float float_value(Element type, std::uint64_t bits) {
         }
         case bf16: return reference::bf16_value(static_cast<std::uint16_t>(bits));
         case e4m3: return static_cast<float>(reference::e4m3_value(static_cast<std::uint8_t>(bits)));
+        case e2m1: return static_cast<float>(reference::value_of(reference::Format::e2m1, static_cast<unsigned>(bits)));
         default: unsupported();
     }
 }
@@ -134,6 +136,7 @@ std::uint64_t float_bits(Element type, float x) {
         }
         case bf16: return std::isnan(x) ? 0x7FFF : reference::bf16_nearest(x);
         case e4m3: return reference::e4m3_nearest(x);
+        case e2m1: return reference::code_of(reference::Format::e2m1, x);
         default: unsupported();
     }
 }

@@ -6,7 +6,7 @@
 #include "dsl/ir/ops.hpp"
 
 // What the operators mean on one element, by the rules in dsl/ir/ops.hpp and node.hpp. Elements travel as their own
-// encoding in the low bits of a word. Types: f32, bf16, e4m3, integers, boolean; anything else throws.
+// encoding in the low bits of a word. Types: f32, bf16, e4m3, e2m1, integers, boolean; anything else throws.
 
 namespace tessera::test {
 

@@ -212,6 +212,17 @@ private:
         const Tile& a = value(c.value);
         return map(node->shape, [&](std::int64_t i) { return convert(c.value->type, node->type, element(a, i)); });
     }
+    Tile compute(Ref node, const ir::Lookup& l) {
+        const Tile& codes = value(l.index);
+        std::vector<const Tile*> table;
+        for (Ref entry : l.table) table.push_back(&value(entry));
+        const Tile* signs = l.signs ? &value(l.signs) : nullptr;
+        const std::uint64_t sign = node->type == u8 ? 0 : std::uint64_t{1} << (bits_of(node->type) - 1);
+        return map(node->shape, [&](std::int64_t i) {
+            const std::uint64_t code = element(codes, i), entry = element(*table[code % 8], i);
+            return code >= 8 && (!signs || element(*signs, i) != 0) ? entry ^ sign : entry;
+        });
+    }
     Tile compute(Ref, const ir::Bitcast& b) { return value(b.value); }
     Tile compute(Ref, const ir::Convert& c) { return value(c.value); }
     Tile compute(Ref node, const ir::Load& load) {
@@ -229,7 +240,8 @@ private:
     Tile compute(Ref node, const ir::Reduce& r) {
         const Tile& a = value(r.value);
         Tile out{node->shape, std::vector<std::uint64_t>(node->shape.count())};
-        static constexpr ir::BinaryOp fold[] = {ir::BinaryOp::add, ir::BinaryOp::max, ir::BinaryOp::min};
+        static constexpr ir::BinaryOp fold[] = {ir::BinaryOp::add, ir::BinaryOp::max, ir::BinaryOp::min,
+                                                ir::BinaryOp::bit_or};
         const ir::BinaryOp op = fold[static_cast<int>(r.op)];
         each(a.shape, [&](Position at, std::int64_t i) {
             const bool first = at[r.axis] == 0;
@@ -247,10 +259,10 @@ private:
             const std::int64_t rank = at[l.axis] + l.first;
             if (rank >= l.count) return;
             std::vector<std::uint64_t> line;
-            for (at[l.axis] = 0; at[l.axis] < a.shape[l.axis]; ++at[l.axis]) line.push_back(a.elements[flat(a.shape, at)]);
-            std::sort(line.begin(), line.end(), [&](std::uint64_t x, std::uint64_t y) {
-                return apply(ir::BinaryOp::lt, node->type, x, y) != 0;
-            });
+            for (at[l.axis] = 0; at[l.axis] < a.shape[l.axis]; ++at[l.axis])
+                line.push_back(a.elements[flat(a.shape, at)]);
+            std::sort(line.begin(), line.end(),
+                      [&](std::uint64_t x, std::uint64_t y) { return apply(ir::BinaryOp::lt, node->type, x, y) != 0; });
             out.elements[i] = line[static_cast<std::size_t>(rank)];
         });
         return out;

@@ -166,7 +166,7 @@ private:
 
     void steps(std::int64_t count, int depth) {
         for (; count > 0; --count) {
-            switch (random_.between(0, 15)) {
+            switch (random_.between(0, 16)) {
                 case 0:
                 case 1: step_cast(random_, pool_); break;
                 case 2: step_select(random_, pool_); break;
@@ -189,6 +189,7 @@ private:
                     else
                         random_.one_in(3) ? condition(depth) : loop(depth);
                     break;
+                case 12: step_lookup(random_, pool_); break;
                 default: step_arithmetic(random_, pool_); break;
             }
         }
@@ -289,7 +290,8 @@ private:
         pool_.add({detail::variable_read(variable, here()), now.type, now.shape, now.bound, now.whole});
     }
 
-    /// One or both cases of a condition on some tile's elements or on the block's index; a variable carries what changes.
+    /// One or both cases of a condition on some tile's elements or on the block's index; a variable carries what
+    /// changes.
     void condition(int depth) {
         const Item* found = pool_.find(random_, [](const Item& i) { return has_arithmetic(i.type); });
         if (found == nullptr) return;

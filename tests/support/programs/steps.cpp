@@ -179,6 +179,35 @@ void step_bitcast(Random& random, Pool& pool) {
     add(pool, {detail::bitcast(to, found->node, here()), to, found->shape, largest(to) + 1, true});
 }
 
+void step_lookup(Random& random, Pool& pool) {
+    const Item* found = pool.find(random, [](const Item& i) { return i.type == f32 || i.type == bf16; });
+    if (found == nullptr) return;
+    const Item a = *found;
+    const Element to = random.pick({u8, e4m3, e2m1});
+    const auto fits = [&](const Item& i) { return meet(a.shape, i.shape) == a.shape; };
+    Ref table[8];
+    for (int i = 0; i < 8; ++i) {
+        const Item* entry = random.one_in(3)
+                                ? pool.find(random,
+                                            [&](const Item& item) {
+                                                return fits(item) && (to == e2m1 ? item.type == f32 : item.type == to);
+                                            })
+                                : nullptr;
+        table[i] = entry == nullptr ? number(to, static_cast<double>(random.between(0, 6)))
+                   : to == e2m1     ? detail::cast(to, entry->node, here())
+                                    : entry->node;
+    }
+    const Item* mask = to != u8 && random.one_in(2)
+                           ? pool.find(random, [&](const Item& i) { return has_arithmetic(i.type) && fits(i); })
+                           : nullptr;
+    const Ref signs = mask ? binary(BinaryOp::gt, mask->node, number(mask->type, 2)) : nullptr;
+    const Ref codes = detail::cast(e2m1, a.node, here());
+    const Ref result = detail::lookup(codes, table, signs, here());
+    if (to == u8) return add(pool, {result, u8, a.shape, 255, true});
+    if (to == e4m3) return pool.add({result, e4m3, a.shape, 448, false});
+    add(pool, {detail::cast(f32, result, here()), f32, a.shape, 6, false});
+}
+
 void step_reduce(Random& random, Pool& pool) {
     const Item* found = pool.find(random, [](const Item& i) { return has_arithmetic(i.type) && i.shape.count() > 1; });
     if (found == nullptr) return;
@@ -187,6 +216,10 @@ void step_reduce(Random& random, Pool& pool) {
     const auto extent = static_cast<double>(a.shape[axis]);
     Shape shape = a.shape;
     shape[axis] = 1;
+    if (is_integer(a.type) && random.one_in(4)) {
+        const Ref node = detail::reduce(ReduceOp::bit_or, a.node, axis, here());
+        return add(pool, {node, a.type, shape, largest(a.type) + 1, true});
+    }
     const double exact = a.type == f32 ? 1 << 24 : 256;
     const bool may_sum = is_integer(a.type) || (a.whole && a.bound * extent < exact);
     if (may_sum && !random.one_in(3)) {

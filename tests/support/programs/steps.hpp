@@ -14,6 +14,8 @@ void step_arithmetic(Random& random, Pool& pool);
 void step_select(Random& random, Pool& pool);
 void step_cast(Random& random, Pool& pool);
 void step_bitcast(Random& random, Pool& pool);
+/// Codes of e2m1 looked up in a table whose entries are shared by the tile, by lines of it, or by nobody.
+void step_lookup(Random& random, Pool& pool);
 void step_reduce(Random& random, Pool& pool);
 /// For programs of one warp.
 void step_top_k(Random& random, Pool& pool);
