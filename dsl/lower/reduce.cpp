@@ -144,6 +144,10 @@ void TileCode::fold_registers(Ref node, const RegisterTile& result) {
 Ref TileCode::over_warp(ir::ReduceOp op, Ref value) {
     const auto all = [&](Ref v) { return e_.make(v->type, {}, ir::WarpReduce{op, v}); };
     if (value->type == i32 || value->type == u32 || value->type == boolean) return all(value);
+    if (is_integer(value->type) && bits_of(value->type) < 32) {
+        const Element wide = is_signed_integer(value->type) ? i32 : u32;
+        return e_.make(value->type, {}, ir::Cast{all(e_.make(wide, {}, ir::Cast{value}))});
+    }
     if (value->type != u64 || op == ir::ReduceOp::sum || op == ir::ReduceOp::bit_or) return nullptr;
     // The high halves decide; among the lanes that have the winning one, the low halves.
     const Ref wide = snapshot("wide", value);

@@ -84,8 +84,10 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOpt
         const auto largest = largest_magnitude(codes) * xs;  // [rows, outer, ratio, 1]
         const auto store_codes = [&](const auto& inv) {
             const bool exact = round && from.scale_layout == ScaleLayout::packed_ue8m0;
-            store(t.y.block({tile.rows, tile.cols}, {m, n}),
-                  recoded<Out>(codes, xs * inv, exact).merge(axis<2>).merge(axis<1>));
+            // A thread that holds few codes of a group is done sooner with their values than with a table.
+            const auto out = aligned ? recoded<Out>(codes, xs * inv, exact)
+                                     : recoded<Out>(cast<f16>(codes), xs * inv, exact);
+            store(t.y.block({tile.rows, tile.cols}, {m, n}), out.merge(axis<2>).merge(axis<1>));
         };
         if (group == small) {
             const auto scales = scales_of(largest.squeeze(axis<3>).merge(axis<1>), limits_of(Out), round);
