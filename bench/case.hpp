@@ -31,6 +31,7 @@ const std::vector<Category>& categories();
 
 std::vector<Case> channel_cases();
 std::vector<Case> mhc_cases();
+std::vector<Case> gate_cases();
 std::vector<Case> moe_cases();
 std::vector<Case> quant_cases();
 std::vector<Case> swiglu_cases();

@@ -4,8 +4,13 @@ namespace tessera::bench {
 
 const std::vector<Category>& categories() {
     static const std::vector<Category> all = {
-        {"quant", quant_cases}, {"channel", channel_cases}, {"mhc", mhc_cases},
-        {"moe", moe_cases},     {"swiglu", swiglu_cases},   {"transpose", transpose_cases},
+        {"quant", quant_cases},
+        {"channel", channel_cases},
+        {"mhc", mhc_cases},
+        {"moe", moe_cases},
+        {"gate", gate_cases},
+        {"swiglu", swiglu_cases},
+        {"transpose", transpose_cases},
     };
     return all;
 }

@@ -96,6 +96,9 @@ Text Expressions::unary(UnaryOp op, Element type, const Text& value) {
         return narrow(type, {&root, 1});
     }
     switch (op) {
+        case UnaryOp::popcount:
+            if (type != u32) refuse("the number of set bits", type);
+            return cast_text("unsigned", call("__popc", value));
         case UnaryOp::neg: return in_range(type, prefix("-", value));
         case UnaryOp::bit_not:
             if (is_float(type)) refuse("the complement", type);

@@ -78,6 +78,7 @@ Text Expressions::computed(const ir::Node& node, int lane) {
     }
     if (const auto* op = node.as<ir::WarpReduce>()) return warp_reduce(*op);
     if (node.as<ir::Lookup>() != nullptr) return lookup(node);
+    if (const auto* op = node.as<ir::Match>()) return call("__match_any_sync", Text{"0xffffffffu"}, scalar(op->value));
     return leaf(node);
 }
 

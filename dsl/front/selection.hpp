@@ -11,6 +11,7 @@ namespace tessera {
 namespace detail {
 Ref rank_key(Ref value, int axis, const Place& place);
 Ref least(Ref value, int axis, int first, int count, const Place& place);
+Ref match(Ref value, int axis, const Place& place);
 
 template <Element T, int R, int N>
 constexpr void require_selectable() {
@@ -64,6 +65,21 @@ Value<i32, R> arg_max(const Value<T, R>& v, Axis<N>, std::source_location at = s
     detail::require_selectable<T, R, N>();
     const detail::Ref key = detail::reduce(ir::ReduceOp::min, detail::rank_key(v.node(at), N, at), N, at);
     return Value<i32, R>(detail::cast(i32, key, at));
+}
+
+/// Which elements along axis N, of extent 32, equal this one: bit j stands for element j. The axis must be the lanes of a
+/// warp: load with per_thread of 1 and lanes = 32.
+template <Element T, int R, int N>
+Value<u32, R> match(const Value<T, R>& v, Axis<N>, std::source_location at = std::source_location::current()) {
+    static_assert(N >= 0 && N < R, "tessera: the match names an axis that the value does not have");
+    static_assert(is_integer(T) && bits_of(T) >= 32, "tessera: match is for whole numbers of 32 or 64 bits");
+    return Value<u32, R>(detail::match(v.node(at), N, at));
+}
+
+/// Bits that are set.
+template <int R>
+Value<u32, R> popcount(const Value<u32, R>& v, std::source_location at = std::source_location::current()) {
+    return Value<u32, R>(detail::unary(ir::UnaryOp::popcount, v.node(at), at));
 }
 
 }  // namespace tessera

@@ -253,6 +253,11 @@ Lanes Expressions::of(const ir::Node& n, const ir::WarpReduce& op) {
     return {{numbering_.operate(fn, {numbering_.per_thread(scalar(op.value))}, false)}, 1};
 }
 
+Lanes Expressions::of(const ir::Node&, const ir::Match& op) {
+    const LaneFunction fn = match_function(is_wide(op.value->type));
+    return {{numbering_.operate(fn, {numbering_.per_thread(scalar(op.value))}, false)}, 1};
+}
+
 template <class Recorded>
 Lanes Expressions::of(const ir::Node& n, const Recorded&) {
     refuse(n, "it belongs to a program that has not been lowered");

@@ -69,6 +69,7 @@ private:
     Lanes of(const ir::Node& n, const ir::Pack& op);
     Lanes of(const ir::Node& n, const ir::Shuffle& op);
     Lanes of(const ir::Node& n, const ir::WarpReduce& op);
+    Lanes of(const ir::Node& n, const ir::Match& op);
     template <class Recorded>
     Lanes of(const ir::Node& n, const Recorded& op);
 

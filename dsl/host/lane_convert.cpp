@@ -1,3 +1,4 @@
+#include <bit>
 #include <type_traits>
 
 #include "dsl/host/exp.hpp"
@@ -16,6 +17,8 @@ auto unary_result(typename Values<E>::Code a) {
     using Number = typename Values<E>::Number;
     if constexpr (O == UnaryOp::bit_not) {
         return E == Element::boolean ? a ^ 1 : Values<E>::encode(static_cast<Number>(~a));
+    } else if constexpr (O == UnaryOp::popcount) {
+        return static_cast<typename Values<E>::Code>(std::popcount(a));
     } else if constexpr (O == UnaryOp::rsqrt) {
         using Wider = std::conditional_t<E == Element::f64, long double, double>;
         return Values<E>::encode(static_cast<Number>(Wider{1} / std::sqrt(static_cast<Wider>(Values<E>::decode(a)))));
@@ -45,6 +48,7 @@ void unary_loop(void* out, const void* const* in, std::size_t n) {
 constexpr bool has_meaning(UnaryOp op, Element e) {
     if (e == Element::boolean) return op == UnaryOp::bit_not;
     if (op >= UnaryOp::exp) return e == Element::f32;
+    if (op == UnaryOp::popcount) return e == Element::u32;
     if (e == Element::ue8m0) return false;
     if (packed_elements_of(e) > 1) return op == UnaryOp::neg || op == UnaryOp::abs;
     return is_float(e) ? op != UnaryOp::bit_not : op != UnaryOp::rsqrt;
@@ -105,6 +109,7 @@ LaneFunction unary_function(UnaryOp op, Element type) {
         case UnaryOp::abs: return for_operation<UnaryOp::abs>(type);
         case UnaryOp::bit_not: return for_operation<UnaryOp::bit_not>(type);
         case UnaryOp::rsqrt: return for_operation<UnaryOp::rsqrt>(type);
+        case UnaryOp::popcount: return for_operation<UnaryOp::popcount>(type);
         case UnaryOp::exp: return for_operation<UnaryOp::exp>(type);
         case UnaryOp::sqrt: return for_operation<UnaryOp::sqrt>(type);
         case UnaryOp::log1p: return for_operation<UnaryOp::log1p>(type);

@@ -38,6 +38,8 @@ LaneFunction broadcast_function(bool wide);
 LaneFunction shuffle_function(bool wide);
 /// in: a lane register of i32, u32 or boolean. All lanes of a warp get the reduction over them; null for other types.
 LaneFunction warp_reduce_function(ir::ReduceOp op, Element type);
+/// in: a lane register. out: which lanes of the warp hold the same, a bit each.
+LaneFunction match_function(bool wide);
 /// in: a word and a uniform u32. out = (word >> amount) & the low `bits` bits (4, 8, 16 or 32), as a 32-bit register.
 LaneFunction extract_function(bool wide_word, int bits);
 /// in: a word, a 32-bit register and a uniform u32. out = word | (value << amount).

@@ -42,7 +42,21 @@ LaneFunction for_operation(ir::ReduceOp op) {
     return nullptr;
 }
 
+template <class Code>
+void match_loop(void* out, const void* const* in, std::size_t n) {
+    const auto* from = static_cast<const Code*>(in[0]);
+    auto* __restrict to = static_cast<std::uint32_t*>(out);
+    for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t first = i / warp * warp;
+        to[i] = 0;
+        for (std::size_t j = first; j < std::min(n, first + warp); ++j)
+            to[i] |= std::uint32_t{from[j] == from[i]} << (j - first);
+    }
+}
+
 }  // namespace
+
+LaneFunction match_function(bool wide) { return wide ? &match_loop<std::uint64_t> : &match_loop<std::uint32_t>; }
 
 LaneFunction warp_reduce_function(ir::ReduceOp op, Element type) {
     if (type == Element::i32) return for_operation<std::int32_t>(op);

@@ -4,7 +4,7 @@
 
 namespace tessera::ir {
 
-enum class UnaryOp : std::uint8_t { neg, abs, bit_not, rsqrt, exp, sqrt, log1p };
+enum class UnaryOp : std::uint8_t { neg, abs, bit_not, rsqrt, popcount, exp, sqrt, log1p };
 
 /// Comparisons give boolean. `min` and `max` drop NaN and order −0 below +0. Integer `div` and `mod` truncate.
 /// `max_magnitude` (f16, bf16) is the larger |·| under the product of the signs; NaN is dropped.

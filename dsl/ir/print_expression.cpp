@@ -196,6 +196,7 @@ struct ExpressionPrinter::Writer {
         if (op.op == UnaryOp::abs) return call("abs", {op.value});
         if (op.op == UnaryOp::rsqrt) return call("rsqrt", {op.value});
         if (op.op == UnaryOp::exp) return call("exp", {op.value});
+        if (op.op == UnaryOp::popcount) return call("popcount", {op.value});
         if (op.op == UnaryOp::sqrt) return call("sqrt", {op.value});
         if (op.op == UnaryOp::log1p) return call("log1p", {op.value});
         if (least > prefix) out += "(";
@@ -269,6 +270,7 @@ struct ExpressionPrinter::Writer {
     }
     void write(const Node&, const Pack& op, int) { call("pack", op.elements); }
     void write(const Node&, const Shuffle& op, int) { call("shuffle", {op.value}, ", xor " + std::to_string(op.mask)); }
+    void write(const Node&, const Match& op, int) { call("match", {op.value}, ", axis " + std::to_string(op.axis)); }
     void write(const Node&, const WarpReduce& op, int) { call("warp_" + std::string(reduce_name(op.op)), {op.value}); }
 
     void view(const View& v) {

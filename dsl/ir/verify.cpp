@@ -305,7 +305,7 @@ private:
     void no_shuffle(Ref root) {
         NodeSet met;
         for_each_node(root, met, [&](Ref n) {
-            at_.require(!n->as<Shuffle>() && !n->as<WarpReduce>(), "uniform-control", n,
+            at_.require(!n->as<Shuffle>() && !n->as<WarpReduce>() && !n->as<Match>(), "uniform-control", n,
                         "a shuffle stands in a loop whose bounds differ between threads");
         });
     }

@@ -51,6 +51,7 @@ struct NodeRules {
         const bool fits = op.op == UnaryOp::bit_not ? is_integer(t) || t == boolean
                           : op.op == UnaryOp::rsqrt ? t == f32 || t == f64
                           : op.op >= UnaryOp::exp   ? t == f32
+                          : op.op == UnaryOp::popcount ? t == u32
                                                     : has_arithmetic(t) || (is_float(t) && t != ue8m0);
         require(fits, "operand-type", "the operation is not defined for this type");
     }
@@ -200,6 +201,15 @@ struct NodeRules {
     void operator()(const Shuffle& op) const {
         same_type(op.value), same_shape(op.value);
         require(op.mask >= 1 && op.mask <= 31, "index-range", "a shuffle's mask is from 1 to 31");
+    }
+    void operator()(const Match& op) const {
+        same_shape(op.value);
+        is(u32, "a match is u32, a bit a lane");
+        const bool recorded = at.program.stage == Stage::recorded;
+        require(recorded ? op.axis >= 0 && op.axis < n.shape.rank() && n.shape[op.axis] == 32 : n.scalar(), "axis",
+                "the axis has the 32 elements that the lanes of a warp hold");
+        require(is_integer(op.value->type) && bits_of(op.value->type) >= 32, "operand-type",
+                "the operation is not defined for this type");
     }
     void operator()(const WarpReduce& op) const {
         is_scalar();

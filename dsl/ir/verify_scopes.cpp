@@ -19,7 +19,9 @@ std::int64_t index_value(const Diagnosis& at, Ref index, std::span<const Counter
     }
 }
 
-bool must_be_bound(const Node& n) { return n.as<Load>() || n.as<Reduce>() || n.as<Least>() || n.as<VariableRead>(); }
+bool must_be_bound(const Node& n) {
+    return n.as<Load>() || n.as<Reduce>() || n.as<Least>() || n.as<Match>() || n.as<VariableRead>();
+}
 
 }  // namespace
 
@@ -129,7 +131,7 @@ void Scopes::visit(const Diagnosis& at, Ref node, bool launch, bool is_root_of_b
     if (!checked_[slot(node)]) verify_node(at, *node);
     checked_[slot(node)] = true;
     if (!is_root_of_bind && !launch)
-        at.require(!bound_somewhere_[slot(node)] && !must_be_bound(*node), "bind-scope", node,
+        at.require(!bound_somewhere_[slot(node)] && (lowered() || !must_be_bound(*node)), "bind-scope", node,
                    "a tile is used where no Bind of it is in scope");
     for_each_operand(*node, [&](Ref operand) { visit(at, operand, launch, false); });
     verify_use(at, *node);

@@ -42,6 +42,7 @@ private:
         std::vector<int> bound, locals, arrays;
     };
 
+    bool lowered() const { return program_.stage == Stage::lowered; }  // values across lanes need no Bind
     void visit(const Diagnosis& at, Ref node, bool launch, bool is_root_of_bind);
     void verify_use(const Diagnosis& at, const Node& node) const;
     void verify_identity(const Diagnosis& at, Ref node);

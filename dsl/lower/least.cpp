@@ -193,4 +193,14 @@ void TileCode::least(Ref node) {
     tiles_[node->id] = own == plan_.layout(node) ? result : converted(result, node->shape, plan_.layout(node));
 }
 
+/// The elements that are compared must be the lanes of a warp, in order.
+void TileCode::require_lanes(Ref match) const {
+    const auto& op = *match->as<ir::Match>();
+    const AxisModes& modes = plan_.layout(op.value).axes[static_cast<std::size_t>(op.axis)];
+    if (modes.size() != 1 || modes[0].extent != warp_lanes || modes[0].stride != 1)
+        throw UsageError(place_, fmt::format("match along axis {} of a tile {}: its 32 elements must be the lanes of a "
+                                             "warp; load it with per_thread of 1 and lanes = 32",
+                                             op.axis, text_of(plan_.layout(op.value))));
+}
+
 }  // namespace tessera::lower

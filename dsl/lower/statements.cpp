@@ -264,6 +264,7 @@ void TileCode::lower_bind(Ref node) {
     }
     if (node->as<ir::Reduce>()) return reduce(node);
     if (node->as<ir::Least>()) return least(node);
+    if (node->as<ir::Match>()) require_lanes(node);
     if (const auto* v = node->as<ir::VariableRead>()) {
         const RegisterTile& state = variables_[static_cast<std::size_t>(v->variable)];
         if (node->scalar()) {
@@ -292,7 +293,8 @@ Ref TileCode::uniform(Ref number) {
     ir::NodeSet met;
     bool exchanged = false;
     ir::for_each_node(number, met, [&](Ref n) {
-        exchanged = exchanged || n->as<ir::Reduce>() || n->as<ir::Least>() || n->as<ir::VariableRead>();
+        exchanged =
+            exchanged || n->as<ir::Reduce>() || n->as<ir::Least>() || n->as<ir::Match>() || n->as<ir::VariableRead>();
     });
     if (!exchanged) return scalar(number);
     const ir::View view = whole(scratch("count", number->type, {1}));

@@ -117,6 +117,7 @@ private:
 
     // least.cpp
     void least(Ref node);
+    void require_lanes(Ref match) const;
     Ref snapshot(const std::string& wanted, Ref value);
     struct Halves {
         Ref high = nullptr, low = nullptr;  // of 64 bits; of 32 bits there is no low one

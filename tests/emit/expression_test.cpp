@@ -236,6 +236,8 @@ TEST_CASE("expressions: reductions over a warp") {
     CHECK(all(ir::ReduceOp::min, b.cast(u32, b.thread())) == "__reduce_min_sync(0xffffffffu, (unsigned)thread)");
     CHECK(all(ir::ReduceOp::bit_or, b.cast(u32, b.thread())) == "__reduce_or_sync(0xffffffffu, (unsigned)thread)");
     CHECK(all(ir::ReduceOp::bit_or, b.thread()) == "(int)__reduce_or_sync(0xffffffffu, thread)");
+    CHECK(b.scalar(b.make(u32, {}, ir::Match{b.thread(), 0})) == "__match_any_sync(0xffffffffu, thread)");
+    CHECK(b.scalar(b.unary(UnaryOp::popcount, b.cast(u32, b.thread()))) == "(unsigned)__popc((unsigned)thread)");
     const Ref truth = b.less(b.thread(), b.i(2));
     CHECK(all(ir::ReduceOp::max, truth) == "__any_sync(0xffffffffu, thread < 2) != 0");
     CHECK(all(ir::ReduceOp::min, truth) == "__all_sync(0xffffffffu, thread < 2) != 0");

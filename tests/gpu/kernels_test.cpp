@@ -2,7 +2,9 @@
 #include <cstdio>
 
 #include "tests/support/kernels/checks.hpp"
+#include "tests/support/kernels/gate_check.hpp"
 #include "tests/support/kernels/large_transpose.hpp"
+#include "tests/support/kernels/mapping_check.hpp"
 #include "tests/support/programs/device_launch.hpp"
 
 // On the GPU: the random shapes and programs that the host executor is tested with.
@@ -33,6 +35,17 @@ TEST_CASE("random shapes of the casts", "[gpu][quant]") {
 
 TEST_CASE("random shapes of the transpose", "[gpu][transpose]") {
     check_all("batched_transpose", thinned(transpose_cases(600), 100), check_batched_transpose);
+}
+
+TEST_CASE("random shapes of the gates, of the kernels of ids and of the mapping", "[gpu][gate]") {
+    check_all("topk_gate", thinned(topk_cases(400, false), 150), check_topk);
+    check_all("topk_sum_and_topk_group_idx", thinned(topk_cases(400, true), 150), check_topk);
+    check_all("top2_sum_gate", thinned(gate_cases(400), 150), check_top2_sum_gate);
+    check_all("mask_indices_by_tp", thinned(ids_cases(400), 60), check_mask_by_tp);
+    check_all("inplace_unique_group_indices", thinned(ids_cases(400), 60), check_unique);
+    check_all("group_count and aux_fi", thinned(ids_cases(400), 60), check_counts);
+    check_all("normalize_weight", thinned(ids_cases(400), 60), check_normalize);
+    check_all("get_fused_mapping", thinned(mapping_cases(300), 100), check_mapping);
 }
 
 TEST_CASE("transposes of more tiles than a 16-bit grid axis counts", "[gpu][transpose][C22]") {

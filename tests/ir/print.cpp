@@ -140,6 +140,9 @@ TEST_CASE("every kind of node has a spelling") {
     CHECK(print(b.node(f32, {}, Shuffle{b.node(f32, {}, Local{4}), 16})) == "shuffle(local4, xor 16)");
     CHECK(print(b.unary(UnaryOp::rsqrt, b.real(2.0f))) == "rsqrt(2.0)");
     CHECK(print(b.unary(UnaryOp::exp, b.real(2.0f))) == "exp(2.0)");
+    CHECK(print(b.unary(UnaryOp::popcount, b.constant(u32, 5))) == "popcount(5)");
+    CHECK(print(b.node(u32, {32}, Match{b.node(i64, {32}, Coordinate{0}), 0})) ==
+          "match(coordinate(axis 0 of [32]), axis 0)");
     CHECK(print(b.unary(UnaryOp::sqrt, b.real(2.0f))) == "sqrt(2.0)");
     CHECK(print(b.unary(UnaryOp::log1p, b.real(2.0f))) == "log1p(2.0)");
     CHECK(print(b.node(i32, {}, WarpReduce{ReduceOp::min, b.node(i32, {}, Local{4})})) == "warp_min(local4)");

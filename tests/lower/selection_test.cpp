@@ -185,3 +185,41 @@ TEST_CASE("a selection that cannot be is refused", "[lower]") {
     CHECK_THROWS_WITH(lowered(8, 9), Catch::Contains("a selection of 9") && Catch::Contains("from 1 to 8"));
     CHECK_THROWS_WITH(lowered(64, 33), Catch::Contains("from 1 to 32"));
 }
+
+TEST_CASE("equal elements of a warp find each other", "[lower]") {
+    const Program p = record("equals", [](Kernel& k) {
+        const Dim rows = k.dim("rows");
+        const auto x = k.input<i64>("x", {rows, 32}, {.align = 8});
+        const auto y = k.output<u32>("y", {rows, 32});
+        const auto earlier = k.output<u32>("earlier", {rows, 32});
+        k.threads(64);
+        const auto [m] = k.grid(ceil_div(rows, 4));
+        const auto v = load(x.block({4, 32}, {m, 0}), {.per_thread = {1, 1}, .lanes = 32});
+        const auto equal = match(v, axis<1>);
+        const auto lane = cast<u32>(coordinates({4, 32}, axis<1>));
+        store(y.block({4, 32}, {m, 0}), equal);
+        store(earlier.block({4, 32}, {m, 0}), popcount(equal & ((Value<u32, 0>(1u) << lane) - 1u)));
+    });
+    on_targets(p, [&](const Lowered& kernel) {
+        auto x = numbers<std::int64_t>(7 * 32, -3, 3);
+        x[5] += std::int64_t{1} << 32;  // equal in its low half only
+        std::vector<std::uint32_t> y(x.size()), earlier(x.size());
+        kernel.run({7}, x, y, earlier);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            std::uint32_t bits = 0, before = 0;
+            for (std::size_t j = i / 32 * 32; j < i / 32 * 32 + 32; ++j) {
+                bits |= std::uint32_t{x[j] == x[i]} << (j % 32);
+                before += j < i && x[j] == x[i];
+            }
+            REQUIRE(y[i] == bits);
+            REQUIRE(earlier[i] == before);
+        }
+    });
+    const Program wide = record("wide", [](Kernel& k) {
+        const auto x = k.input<i32>("x", {8, 32});
+        const auto y = k.output<u32>("y", {8, 32});
+        k.grid(1);
+        store(y.block({8, 32}, {0, 0}), match(load(x.block({8, 32}, {0, 0})), axis<1>));
+    });
+    CHECK_THROWS_WITH(lower::lower(wide.ir(), Target::h200()), Catch::Contains("the lanes of a warp"));
+}

@@ -45,7 +45,7 @@ std::string bit_pattern(const std::byte* value, std::size_t width) {
 
 /// What the element must be: the file's bytes, and 0 behind the last packed block.
 std::vector<std::byte> expected_values(const CaseTensor& expected, const Rule& rule) {
-    std::vector<std::byte> values = expected.values;
+    std::vector<std::byte> values = rule.values.empty() ? expected.values : rule.values;
     if (rule.packed_blocks == 0 || expected.shape.empty()) return values;
     const std::size_t row_bytes = static_cast<std::size_t>(expected.shape.back()) * expected.value_bytes();
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -106,6 +106,7 @@ std::vector<std::byte> divided(std::vector<std::byte> file, const std::vector<st
 }  // namespace
 
 std::optional<std::string> difference(const CaseTensor& expected, const Result& got, const Rule& rule) {
+    if (!rule.broken.empty()) return rule.broken;
     if (auto form = form_difference(expected, got.tensor)) return form;
     std::vector<std::byte> wanted = expected_values(expected, rule);
     if (rule.multiple) wanted = divided(std::move(wanted), got.tensor.values);

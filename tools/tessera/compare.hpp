@@ -27,6 +27,11 @@ struct Rule {
     /// more.
     std::vector<double> limits = {};
 
+    /// What the elements must be instead of the file's, where the file has but one of several right answers.
+    std::vector<std::byte> values = {};
+    /// What is wrong with the file itself; nothing agrees with it then.
+    std::string broken = {};
+
     bool exact() const { return host_ulps == 0 && absolute == 0 && relative == 0 && limits.empty(); }
 };
 

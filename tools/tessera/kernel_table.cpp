@@ -28,6 +28,7 @@ const std::vector<KernelEntry>& kernel_table() {
         add_channel_kernels(entries);
         add_gate_kernels(entries);
         add_mhc_kernels(entries);
+        add_mapping_kernels(entries);
         add_moe_kernels(entries);
         add_quant_kernels(entries);
         add_routing_kernels(entries);

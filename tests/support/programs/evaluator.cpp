@@ -267,6 +267,15 @@ private:
         });
         return out;
     }
+    Tile compute(Ref node, const ir::Match& m) {
+        const Tile& a = value(m.value);
+        Tile out{node->shape, std::vector<std::uint64_t>(node->shape.count())};
+        each(a.shape, [&](Position at, std::int64_t i) {
+            for (at[m.axis] = 0; at[m.axis] < 32; ++at[m.axis])
+                out.elements[i] |= std::uint64_t{a.elements[i] == a.elements[flat(a.shape, at)]} << at[m.axis];
+        });
+        return out;
+    }
     Tile compute(Ref node, const ir::Broadcast& b) {
         const Tile& a = value(b.value);
         Tile out{node->shape, {}};
