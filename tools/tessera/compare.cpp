@@ -63,7 +63,7 @@ float float_at(const std::byte* value) {
 /// Whether two FP32 values, given by their bytes, are as near as the rule demands.
 bool near(const Rule& rule, const std::byte* file, const std::byte* ours, bool host) {
     const float a = float_at(file), b = float_at(ours);
-    if (std::isnan(a) || std::isnan(b)) return false;
+    if (!std::isfinite(a) || !std::isfinite(b)) return false;
     const double limit = rule.absolute + rule.relative * std::abs(double{a});
     if (limit > 0 && std::abs(double{a} - double{b}) <= limit) return true;
     if (!host || rule.host_ulps == 0 || std::signbit(a) != std::signbit(b)) return false;

@@ -51,8 +51,8 @@ std::optional<Numbers> ascending_slots(const Case& the_case, std::int64_t topk) 
     const auto positions = static_cast<std::int64_t>(slot.size());
     bool consistent = token.size() == slot.size() && expert.size() == slot.size();
     for (std::size_t i = 0; consistent && i < pos.size(); ++i)
-        consistent =
-            pos[i] < positions && (pos[i] < 0 || slot[static_cast<std::size_t>(pos[i])] == static_cast<int>(i));
+        consistent = pos[i] == -1 || (pos[i] >= 0 && pos[i] < positions &&
+                                      slot[static_cast<std::size_t>(pos[i])] == static_cast<int>(i));
     for (std::size_t p = 0; consistent && p < slot.size(); ++p) {
         const std::int32_t s = slot[p];
         consistent = s < 0 ? token[p] == -1 && s == -1
