@@ -31,6 +31,7 @@ public:
 
     /// Sums over what a thread has of [rows, width]: [rows, 1, lanes, 1]. Nothing crosses lanes.
     Value<f32, 4> thread_sum(const Value<f32, 2>& v) const {
+        if (vector_ == per_thread) return reduce_sum(v.split(axis<1>, per_thread), axis<2>).unsqueeze(axis<1>);
         const auto parts = v.split(axis<1>, threads_ * vector_).split(axis<2>, vector_);
         return reduce_sum(reduce_sum(parts, axis<3>), axis<1>);
     }

@@ -107,7 +107,7 @@ Program post_backward_program(const StreamsForm& form) {
                              : k.output<bf16>("grad_residual", {in.tokens, m, h}, columns.options());
         const auto dpost = k.output<f32>("grad_post", {in.tokens, m}, {.align = 4});
         const auto dcomb = k.output<f32>("grad_comb", {in.tokens, m, m}, {.align = 4});
-        k.threads(columns.threads());
+        k.threads(columns.threads(), 3);
         const auto [token] = k.grid(in.tokens);
         std::vector<Value<f32, 0>> post;
         std::vector<Value<f32, 2>> comb;  // of each output stream: [m, 1]
@@ -118,14 +118,28 @@ Program post_backward_program(const StreamsForm& form) {
             comb_sums.emplace_back(new Variable<f32, 4>(k.variable(columns.no_sum(m))));
             post_sums.emplace_back(new Variable<f32, 4>(k.variable(columns.no_sum(1))));
         }
+        // The next step's vectors are under way while this one's are computed with.
+        const auto load_y = [&](const Index& step) { return load(in.y.block({1, width}, {token, step})); };
+        const auto load_residual = [&](const Index& step) {
+            return load(in.residual[token].block({m, width}, {0, step}));
+        };
+        const auto load_grad = [&](std::int64_t o, const Index& step) {
+            return load(grad[token].block({1, width}, {o, step}));
+        };
+        auto next_y = k.variable(load_y(0));
+        auto next_residual = k.variable(load_residual(0));
+        std::vector<std::unique_ptr<Variable<bf16, 2>>> next_grad;
+        for (std::int64_t o = 0; o < m; ++o) next_grad.emplace_back(new Variable<bf16, 2>(k.variable(load_grad(o, 0))));
         k.serial(columns.steps(), [&](Index step) {
-            const auto y = cast<f32>(load(in.y.block({1, width}, {token, step})));
-            const auto residual = cast<f32>(load(in.residual[token].block({m, width}, {0, step})));
+            const auto y = cast<f32>(next_y.get()), residual = cast<f32>(next_residual.get());
+            std::vector<Value<bf16, 2>> gradients;
+            for (const auto& g : next_grad) gradients.push_back(g->get());
             auto y_grad = full({1, width}, Value<f32, 0>(0.0f));
             auto residual_grad = full({m, width}, Value<f32, 0>(0.0f));
             if (adds) residual_grad = cast<f32>(load(dr[token].block({m, width}, {0, step})));
-            std::vector<Value<bf16, 2>> gradients;
-            for (std::int64_t o = 0; o < m; ++o) gradients.push_back(load(grad[token].block({1, width}, {o, step})));
+            next_y = load_y(step + 1);
+            next_residual = load_residual(step + 1);
+            for (std::int64_t o = 0; o < m; ++o) *next_grad[static_cast<std::size_t>(o)] = load_grad(o, step + 1);
             for (std::size_t o = 0; o < gradients.size(); ++o) {
                 const auto g = cast<f32>(gradients[o]);
                 y_grad = fma(g, post[o], y_grad);

@@ -26,3 +26,7 @@ TEST_CASE("post agrees with the reference on 320 shapes", "[mhc][C25]") { check_
 TEST_CASE("apply_mix agrees with the reference on 320 shapes", "[mhc][C25]") { check_all(check_mhc_apply_mix); }
 
 TEST_CASE("expand agrees with the reference on 320 shapes", "[mhc][C25]") { check_all(check_mhc_expand); }
+
+TEST_CASE("split_mixes agrees with the reference on 320 shapes", "[mhc][C25]") { check_all(check_mhc_split_mixes); }
+
+TEST_CASE("head_compute_mix agrees with the reference on 320 shapes", "[mhc][C25]") { check_all(check_mhc_head); }
