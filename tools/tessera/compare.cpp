@@ -6,6 +6,8 @@
 #include <cstring>
 #include <fmt/format.h>
 
+#include "reference/engram.hpp"
+
 namespace tessera::tool {
 
 namespace {
@@ -73,20 +75,21 @@ bool near(const Rule& rule, const std::byte* file, const std::byte* ours, bool h
     return std::abs(x - y) <= rule.host_ulps;
 }
 
-float bf16_at(const std::byte* value) {
-    std::uint16_t half;
-    std::memcpy(&half, value, sizeof half);
-    return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
+double value_at(const std::byte* value, StoredType type) {
+    if (type == StoredType::F32) return float_at(value);
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, value, sizeof bits);
+    const std::uint32_t wide = std::uint32_t{bits} << 16;
+    float x;
+    std::memcpy(&x, &wide, sizeof x);
+    return x;
 }
 
-/// Whether two values differ by at most twice the limit, and one BF16 unit if they are of that type.
-bool within(double limit, StoredType type, const std::byte* file, const std::byte* ours) {
-    const bool half = type == StoredType::BF16;
-    const double a = static_cast<double>(half ? bf16_at(file) : float_at(file));
-    const double b = static_cast<double>(half ? bf16_at(ours) : float_at(ours));
-    const double largest = std::max(std::abs(a), std::abs(b));
-    const double unit = half && largest > 0 ? std::ldexp(1.0, std::ilogb(largest) - 7) : 0.0;
-    return std::abs(a - b) <= 2 * limit + unit;
+/// Whether two values are as near as the element's own limit demands.
+bool within(double limit, const std::byte* file, const std::byte* ours, StoredType type) {
+    const double a = value_at(file, type), b = value_at(ours, type);
+    if (type == StoredType::BF16) limit += 2 * reference::half_bf16_ulp(std::max(std::abs(a), std::abs(b)));
+    return std::abs(a - b) <= limit;
 }
 
 /// The file's counts divided by the multiple that they are of ours; as they are if there is none.
@@ -120,8 +123,8 @@ std::optional<std::string> difference(const CaseTensor& expected, const Result& 
         if (!rule.rows.empty() && !rule.rows[at / row_bytes]) continue;
         const std::byte *file = &wanted[at], *ours = &got.tensor.values[at];
         if (std::equal(file, file + width, ours)) continue;
-        if (at / width < rule.limits.size() && within(rule.limits[at / width], expected.type, file, ours)) continue;
         if (expected.type == StoredType::F32 && near(rule, file, ours, got.host)) continue;
+        if (!rule.limits.empty() && within(rule.limits[at / width], file, ours, expected.type)) continue;
         if (differing++ == 0) first = at;
     }
     if (differing != 0) {

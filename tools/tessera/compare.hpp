@@ -21,12 +21,11 @@ struct Rule {
     int host_ulps = 0;
     /// FP32: |ours − file| ≤ absolute + relative · |file|.
     double absolute = 0, relative = 0;
+    /// FP32 and BF16: |ours − file| ≤ limits[i] for element i, in logical order, and for BF16 a unit in the last place
+    /// more. Empty: no such allowance.
+    std::vector<double> limits = {};
     /// I64: the file may hold a whole multiple of ours, the same for all elements.
     bool multiple = false;
-    /// FP32 and BF16: the file may differ by twice so much in each element, for BF16 by one unit of its last place
-    /// more.
-    std::vector<double> limits = {};
-
     /// What the elements must be instead of the file's, where the file has but one of several right answers.
     std::vector<std::byte> values = {};
     /// What is wrong with the file itself; nothing agrees with it then.

@@ -26,6 +26,7 @@ const std::vector<KernelEntry>& kernel_table() {
     static const std::vector<KernelEntry> table = [] {
         std::vector<KernelEntry> entries;
         add_channel_kernels(entries);
+        add_engram_kernels(entries);
         add_gate_kernels(entries);
         add_mhc_kernels(entries);
         add_mapping_kernels(entries);
