@@ -61,6 +61,31 @@ GateOutputs gate_forward(const Stream& stream, const GateInputs& inputs, const G
 void gate_forward(const Stream& stream, const GateInputs& inputs, const GateOutputViews& outputs,
                   const GateOptions& options = {});
 
+struct BackwardInputs {
+    TensorView grad_out;                         // bf16 (T, C, H)
+    GateInputs forward;                          // as gate_forward took them
+    TensorView dot, gate_score, rstd_x, rstd_k;  // f32 (T, C), from gate_forward
+};
+struct BackwardOptions {
+    float clamp_value = 1e-6f;  ///< as in the forward
+    /// P, the blocks that share the tokens out, at most 65,536; 0: one for each multiprocessor. Equal P, equal bits.
+    std::int64_t blocks = 0;
+};
+struct BackwardOutputs {
+    Tensor grad_hidden_states, grad_k;  // bf16 (T, C, H)
+    Tensor grad_v;                      // bf16 (T, H)
+    Tensor grad_w_partial;              // f32 (P, C, H): its sum over P is the gradient of weight_fused
+};
+struct BackwardOutputViews {
+    TensorView grad_hidden_states, grad_k, grad_v;
+    TensorView grad_w_partial;  // its first extent is P, unless the options name it
+};
+/// Gradients of gate_forward; grad_hidden_states holds the residual's share. Below the clamp the gate is flat: such a
+/// head passes no gradient to x and k.
+BackwardOutputs gate_backward(const Stream& stream, const BackwardInputs& inputs, const BackwardOptions& options = {});
+void gate_backward(const Stream& stream, const BackwardInputs& inputs, const BackwardOutputViews& outputs,
+                   const BackwardOptions& options = {});
+
 struct WeightGradients {
     TensorView hidden, embed;  // f32 (C, H) each, added to; apart from each other in memory
 };
@@ -73,6 +98,7 @@ void grad_w_reduce(const Stream& stream, const TensorView& grad_w_partial, const
 Program fused_weight_program(bool aligned);
 Program hash_program(std::int64_t columns, std::int64_t tables);
 Program gate_forward_program(std::int64_t heads, std::int64_t hidden, bool save, bool aligned);
+Program gate_backward_program(std::int64_t heads, std::int64_t hidden, bool aligned);
 /// rows: P.
 Program grad_w_reduce_program(std::int64_t rows, bool aligned);
 

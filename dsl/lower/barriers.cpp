@@ -33,7 +33,7 @@ struct Touched {
 
 class Pass {
 public:
-    Pass(const ir::Program& program, const std::vector<bool>& ordered) : program_(program), ordered_(ordered) {
+    Pass(const ir::Program& program, const Plan& plan) : program_(program), plan_(plan) {
         ir::for_each_statement(program.body, [&](const ir::Statement& s) {
             if (const auto* copy = s.as<ir::CopyVector>()) insert(copied_, copy->to);
         });
@@ -52,10 +52,8 @@ public:
 private:
     void insert(Memories& into, const ir::Access& a) const {
         const auto i = static_cast<std::size_t>(a.memory);
-        if (a.space == ir::Space::shared)
-            into.insert({a.space, program_.shared[i].byte_offset});
-        else if (ordered_[i])
-            into.insert({a.space, a.memory});
+        if (!plan_.needs_order(a.space, a.memory)) return;
+        into.insert({a.space, a.space == ir::Space::shared ? program_.shared[i].byte_offset : a.memory});
     }
     void touch(const ir::Statement& s, Touched& t) const {
         if (const auto* load = s.as<ir::LoadVector>()) insert(t.read, load->access);
@@ -104,15 +102,13 @@ private:
         body = std::move(left);
     }
     const ir::Program& program_;
-    const std::vector<bool>& ordered_;
+    const Plan& plan_;
     Memories copied_;
     std::set<const ir::Statement*> kept_;
 };
 
 }  // namespace
 
-void drop_needless_barriers(ir::Program& program, const std::vector<bool>& ordered) {
-    Pass(program, ordered).run(program.body);
-}
+void drop_needless_barriers(ir::Program& program, const Plan& plan) { Pass(program, plan).run(program.body); }
 
 }  // namespace tessera::lower

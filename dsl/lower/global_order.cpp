@@ -22,7 +22,7 @@ bool is_multiple(Ref number, std::int64_t n) {
     return false;
 }
 
-/// What the accesses to one tensor have in common so far.
+/// What the accesses to one tensor or shared tile have in common so far.
 struct Accesses {
     int count = 0;
     bool repeated = false;          // one stands in a loop
@@ -37,14 +37,19 @@ struct Accesses {
 class Pass {
 public:
     Pass(const ir::Program& p, const Target& t, const Plan& plan)
-        : program_(p), target_(t), plan_(plan), tensors_(p.tensors.size()) {
+        : program_(p), target_(t), plan_(plan), tensors_(p.tensors.size()), shared_(p.shared.size()) {
         walk(p.body, false);
     }
 
-    std::vector<bool> result() const {
+    std::vector<bool> of_tensors() const {
         std::vector<bool> order;
         for (std::size_t i = 0; i < tensors_.size(); ++i)
             order.push_back(program_.tensors[i].role != ir::Role::input && tensors_[i].need_order());
+        return order;
+    }
+    std::vector<bool> of_shared() const {
+        std::vector<bool> order;
+        for (const Accesses& a : shared_) order.push_back(a.need_order());
         return order;
     }
 
@@ -56,23 +61,32 @@ private:
                     note(load->view, b->value, in_loop, Kind::load);
             if (const auto* st = s.as<ir::Store>()) note(st->view, st->value, in_loop, Kind::store);
             if (const auto* a = s.as<ir::Accumulate>()) note(a->view, a->value, in_loop, Kind::add);
+            if (const auto* c = s.as<ir::Copy>()) {
+                int axis = -1, vector = 1;
+                const Layout layout = copy_layout(program_, *c, s.place, target_, axis, vector);
+                note(c->to, &layout, in_loop, Kind::copy);
+            }
             if (const auto* f = s.as<ir::For>()) walk(f->body, in_loop || !f->when);
         }
     }
 
-    enum class Kind : std::uint8_t { load, store, add };
+    enum class Kind : std::uint8_t { load, store, copy, add };
 
     void note(const ir::View& view, Ref value, bool in_loop, Kind kind) {
-        if (view.space != ir::Space::global) return;
-        Accesses& a = tensors_[static_cast<std::size_t>(view.memory)];
-        const std::string shape = threads_of(view, value, kind);
+        note(view, value->scalar() ? nullptr : &plan_.layout(value), in_loop, kind);
+    }
+    /// layout: null for one element.
+    void note(const ir::View& view, const Layout* layout, bool in_loop, Kind kind) {
+        auto& all = view.space == ir::Space::global ? tensors_ : shared_;
+        Accesses& a = all[static_cast<std::size_t>(view.memory)];
+        const std::string shape = threads_of(view, layout, kind);
         if (a.count++ == 0) a.first = shape;
         a.repeated = a.repeated || in_loop;
         a.other_than_added = a.other_than_added || kind != Kind::add;
         a.scattered = a.scattered && kind == Kind::store && by_index(view);
         // A load by threads that hold copies meets what only the lowest of them stores.
         a.alike =
-            a.alike && shape == a.first && begins_at_multiples(view) && !(kind == Kind::load && has_copies(value));
+            a.alike && shape == a.first && begins_at_multiples(view) && !(kind == Kind::load && has_copies(layout));
     }
 
     static bool by_index(const ir::View& view) {
@@ -85,30 +99,30 @@ private:
         return true;
     }
 
-    bool has_copies(Ref value) const {
+    bool has_copies(const Layout* layout) const {
         std::int64_t used = 1;
-        if (!value->scalar())
-            for (const AxisModes& axis : plan_.layout(value).axes)
+        if (layout)
+            for (const AxisModes& axis : layout->axes)
                 for (const Mode& m : axis)
                     if (m.thread()) used *= m.extent;
         return used < program_.threads;
     }
 
     /// Extents along the axes of the memory and the threads along them; equal texts, equal threads at equal places.
-    std::string threads_of(const ir::View& view, Ref value, Kind kind) const {
+    std::string threads_of(const ir::View& view, const Layout* layout, Kind kind) const {
         std::string text;
         int tile_axis = 0;
         for (const ir::ViewAxis& axis : view.axes) {
             text += std::to_string(axis.extent) + ":";
             if (axis.picked) continue;
-            for (const Mode& m : plan_.layout(value).axes[static_cast<std::size_t>(tile_axis++)])
+            for (const Mode& m : layout->axes[static_cast<std::size_t>(tile_axis++)])
                 text += std::to_string(m.extent) + (m.thread() ? "t" + std::to_string(m.stride) : "") + " ";
         }
         // Long runs may be handed to other threads before they are stored.
         int axis = -1;
         const int vector = longest_vector(program_, view, target_, axis);
         if (kind == Kind::store && axis >= 0) {
-            const AxisModes& modes = plan_.layout(value).axes[static_cast<std::size_t>(axis)];
+            const AxisModes& modes = layout->axes[static_cast<std::size_t>(axis)];
             if (!modes.empty() && !modes.back().thread() && modes.back().extent > vector)
                 text += "by " + std::to_string(vector);
         }
@@ -118,13 +132,15 @@ private:
     const ir::Program& program_;
     const Target& target_;
     const Plan& plan_;
-    std::vector<Accesses> tensors_;
+    std::vector<Accesses> tensors_, shared_;
 };
 
 }  // namespace
 
-std::vector<bool> tensors_to_order(const ir::Program& program, const Target& target, const Plan& plan) {
-    return Pass(program, target, plan).result();
+void choose_order(const ir::Program& program, const Target& target, Plan& plan) {
+    const Pass pass(program, target, plan);
+    plan.ordered = pass.of_tensors();
+    plan.ordered_shared = pass.of_shared();
 }
 
 }  // namespace tessera::lower

@@ -54,10 +54,10 @@ ir::Program lower(const ir::Program& recorded, const Target& target) {
     Plan plan;
     choose_bindings(recorded, plan);
     choose_layouts(recorded, target, plan);
-    plan.ordered = tensors_to_order(recorded, target, plan);
+    choose_order(recorded, target, plan);
     ir::Program program = TileCode(recorded, target, plan).run();
     place_shared_tiles(program, recorded.shared.size(), target);
-    drop_needless_barriers(program, plan.ordered);
+    drop_needless_barriers(program, plan);
     name_shared_expressions(program);
     return program;
 }

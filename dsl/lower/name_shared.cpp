@@ -118,8 +118,7 @@ private:
     bool worth(Ref n) {
         if (tables_.count(n)) return true;
         if (n->as<ir::Binary>() || n->as<ir::Unary>() || n->as<ir::Select>() || n->as<ir::Shuffle>() ||
-            n->as<ir::Cast>() || n->as<ir::Fma>() || n->as<ir::WarpReduce>() ||
-            n->as<ir::Match>()) {
+            n->as<ir::Cast>() || n->as<ir::Fma>() || n->as<ir::WarpReduce>() || n->as<ir::Match>()) {
             if (n->type != i32 && n->type != i64) return true;
             const auto* b = n->as<ir::Binary>();
             return (b && (b->op == ir::BinaryOp::div || b->op == ir::BinaryOp::mod)) || length(n) > long_expression;

@@ -20,6 +20,7 @@ struct Plan {
     std::vector<std::optional<Layout>> layouts;    // by node id; tiles only
     std::vector<std::optional<Layout>> variables;  // by variable
     std::vector<bool> ordered;                     // by tensor: barriers order a block's accesses to it
+    std::vector<bool> ordered_shared;              // by recorded shared tile: the same
     /// Where `user` (null: the assignment to `variable`) needs `operand` in another layout than it has.
     struct Conversion {
         Ref user;
@@ -31,6 +32,12 @@ struct Plan {
 
     const Layout& layout(Ref node) const { return *layouts[static_cast<std::size_t>(node->id)]; }
     bool is_bound(Ref node) const { return bound[static_cast<std::size_t>(node->id)]; }
+    /// Whether barriers order a block's accesses. Tiles past the recorded ones are the lowering's own, and need it.
+    bool needs_order(ir::Space space, int memory) const {
+        const auto i = static_cast<std::size_t>(memory);
+        if (space == ir::Space::global) return ordered[i];
+        return i >= ordered_shared.size() || ordered_shared[i];
+    }
     const Conversion* conversion(Ref user, Ref operand) const {
         for (const Conversion& c : conversions)
             if (c.user == user && c.user && c.operand == operand) return &c;

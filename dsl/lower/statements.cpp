@@ -48,7 +48,7 @@ ir::Program TileCode::run() {
 
 /// A barrier ahead of an access that others may have to be ordered with; needless ones are dropped later.
 void TileCode::order(const ir::View& view) {
-    if (view.space == ir::Space::shared || plan_.ordered[static_cast<std::size_t>(view.memory)]) emit(ir::Barrier{});
+    if (plan_.needs_order(view.space, view.memory)) emit(ir::Barrier{});
 }
 
 void TileCode::emit(ir::StatementOp op) { body_->push_back({place_, std::move(op)}); }

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "kernels/engram.hpp"
 #include "tools/tessera/device_tensor.hpp"
 #include "tools/tessera/engram_rules.hpp"
@@ -60,6 +62,47 @@ Program forward_program(const Arguments& args, const Target&) {
                                         args.flag("save", true), args.flag("aligned", true));
 }
 
+/// The partial gradients are summed here: how many there are is the kernel's own choice.
+Result summed(const Stream& stream, const TensorView& partial) {
+    Result sum = download(stream, "grad_w_sum", partial);
+    const std::int64_t rows = partial.extents[0], count = partial.extents[1] * partial.extents[2];
+    std::vector<double> total(static_cast<std::size_t>(count));
+    const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
+    std::vector<float> row(total.size());
+    for (std::int64_t p = 0; p < rows; ++p) {
+        std::memcpy(row.data(), &sum.tensor.values[static_cast<std::size_t>(p) * bytes], bytes);
+        for (std::size_t i = 0; i < row.size(); ++i) total[i] += row[i];
+    }
+    for (std::size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(total[i]);
+    sum.tensor.shape.erase(sum.tensor.shape.begin());
+    sum.tensor.strides.erase(sum.tensor.strides.begin());
+    sum.tensor.values.resize(bytes);
+    std::memcpy(sum.tensor.values.data(), row.data(), bytes);
+    return sum;
+}
+
+std::vector<Result> run_backward(const Stream& stream, const Case& the_case) {
+    const auto upload = [&](const char* input) { return DeviceTensor(stream, *the_case.input(input)); };
+    const DeviceTensor go = upload("grad_out"), x = upload("hidden_states"), k = upload("k"), v = upload("v");
+    const DeviceTensor w = upload("weight_fused"), dot = upload("dot"), gate = upload("gate_score");
+    const DeviceTensor rx = upload("rstd_x"), rk = upload("rstd_k");
+    engram::BackwardOptions options;
+    options.clamp_value = engram_clamp(the_case.args);
+    options.blocks = the_case.args.number("blocks", 0);
+    const engram::BackwardOutputs out = engram::gate_backward(stream, {go, {x, k, v, w}, dot, gate, rx, rk}, options);
+    std::vector<Result> results;
+    results.push_back(download(stream, "grad_hidden_states", out.grad_hidden_states));
+    results.push_back(download(stream, "grad_k", out.grad_k));
+    results.push_back(download(stream, "grad_v", out.grad_v));
+    results.push_back(summed(stream, out.grad_w_partial));
+    return results;
+}
+
+Program backward_program(const Arguments& args, const Target&) {
+    return engram::gate_backward_program(args.number("heads", 4), args.number("hidden", default_hidden),
+                                         args.flag("aligned", true));
+}
+
 std::vector<Result> run_grad_w_reduce(const Stream& stream, const Case& the_case) {
     const DeviceTensor partial(stream, *the_case.input("grad_w_partial"));
     const DeviceTensor hidden(stream, *the_case.input("weight_hidden"));
@@ -110,6 +153,16 @@ void add_engram_kernels(std::vector<KernelEntry>& table) {
                      run_forward,
                      engram_forward_rule,
                      forward_program});
+    table.push_back({"engram_gate_bwd",
+                     "gradients of the gate, the weight's as partial sums",
+                     {"clamp_value", "blocks", "heads", "hidden"},
+                     {},
+                     {"grad_out", "hidden_states", "k", "v", "weight_fused", "dot", "gate_score", "rstd_x", "rstd_k"},
+                     {"grad_hidden_states", "grad_k", "grad_v", "grad_w_sum"},
+                     nothing_missing,
+                     run_backward,
+                     engram_backward_rule,
+                     backward_program});
     table.push_back({"engram_grad_w_reduce",
                      "gradients of the two norm weights from partial sums, added in place",
                      {"rows"},
