@@ -79,7 +79,7 @@ public:
 private:
     template <class Body>
     void each_head(Body&& body) {
-        if (heads_ <= most_unrolled)
+        if (unrolled())
             k_.unrolled(heads_, body);
         else
             k_.serial(heads_, body);
@@ -93,42 +93,81 @@ private:
                 store(gradient(head).block({plan_.cols}, {s}), full({plan_.cols}, Number(0.0f)));
             });
         });
-        const auto parts = k_.shared<f32>("parts", {tokens_at_once, heads_, plan_.threads});
-        const auto factors = k_.shared<f32>("factors", {4, tokens_at_once, heads_});
+        const Factors factors(k_, heads_);
+        const SumTiles sums(k_, *this);
         k_.serial(ceil_div(end_ - first_, tokens_at_once), [&](Index round) {
             const Index token = first_ + round * tokens_at_once;
             // A token past the block's last becomes one past them all, which is neither read nor written.
             std::vector<Index> tokens;
             for (std::int64_t r = 0; r < tokens_at_once; ++r)
                 tokens.push_back(select(token + r < end_, token + r, in_.tokens));
-            for (std::int64_t r = 0; r < tokens_at_once; ++r)
-                each_head([&](const Index& head) { sum_row(tokens[static_cast<std::size_t>(r)], r, head, parts); });
-            find_factors(token, parts, factors);
-            k_.serial(plan_.steps, [&](Index s) { differentiate(tokens, s, factors, gradient); });
+            find_factors(token, sums_of(token, sums), factors);
+            const auto gates = unrolled() ? gates_of(factors) : std::vector<Number>();
+            k_.serial(plan_.steps, [&](Index s) { differentiate(tokens, s, factors, gates, gradient); });
         });
     }
 
-    /// Σ grad_out · v of a token and head, each thread its own columns.
-    void sum_row(const Index& token, std::int64_t r, const Index& head, const Shared<f32, 3>& parts) {
-        auto total = k_.variable(full({plan_.threads, 1}, Number(0.0f)));
+    bool unrolled() const { return heads_ <= most_unrolled; }
+    using Pairs = Value<f32, 2>;  // [tokens_at_once, heads]
+
+    /// Of each token and head: D, the gradient with respect to dot at fixed rstd; dot · rstd² / H of x and of k; the
+    /// gate. Tiles of their own, so that no barrier stands between writing one and the next.
+    struct Factors {
+        Shared<f32, 2> D, px, pk, gate;
+        Factors(Kernel& k, std::int64_t heads)
+            : D(k.shared<f32>("D", {tokens_at_once, heads})),
+              px(k.shared<f32>("px", {tokens_at_once, heads})),
+              pk(k.shared<f32>("pk", {tokens_at_once, heads})),
+              gate(k.shared<f32>("gate", {tokens_at_once, heads})) {}
+    };
+    /// Partial sums of all heads by thread; or, of heads that are looped over, the sums.
+    struct SumTiles {
+        std::optional<Shared<f32, 3>> parts;
+        std::optional<Shared<f32, 2>> whole;
+        SumTiles(Kernel& k, const Backward& b) {
+            if (b.unrolled())
+                parts = k.shared<f32>("parts", {tokens_at_once, b.heads_, b.plan_.threads});
+            else
+                whole = k.shared<f32>("sums", {tokens_at_once, align_up(b.heads_, heads_at_once)});
+        }
+    };
+
+    /// Σ grad_out · v of some heads of the tokens from `token` on, each thread its own columns: [tokens, heads,
+    /// threads].
+    Value<f32, 3> sum_rows(const Index& token, const Index& first_head, std::int64_t heads) {
+        const std::int64_t vector = plan_.cols / plan_.threads;
+        auto total = k_.variable(full({tokens_at_once, heads, plan_.threads, 1}, Number(0.0f)));
         const auto step = [&](const Index& s) {
-            const auto go = cast<f32>(load((*go_)[token][head].block({plan_.cols}, {s})));
-            const auto v = cast<f32>(load(in_.v[token].block({plan_.cols}, {s})));
-            total = total.get() + reduce_sum((go * v).split(axis<0>, plan_.cols / plan_.threads), axis<1>);
+            const Index column = s * plan_.cols;
+            const auto go = load(go_->window({tokens_at_once, heads, plan_.cols}, {token, first_head, column}),
+                                 {.per_thread = {1, 1, vector}});
+            const auto v =
+                load(in_.v.window({tokens_at_once, plan_.cols}, {token, column}), {.per_thread = {1, vector}});
+            const auto products = cast<f32>(go) * cast<f32>(v).unsqueeze(axis<1>);
+            total = total.get() + reduce_sum(products.split(axis<2>, vector), axis<3>);
         };
         if (plan_.steps <= most_unrolled)
             k_.unrolled(plan_.steps, step);
         else
             k_.serial(plan_.steps, step);
-        store(parts[r][head].block({plan_.threads}, {0}), total.get().squeeze(axis<1>));
+        return total.get().squeeze(axis<3>);
     }
 
-    /// Of each token and head: D, the gradient with respect to dot at fixed rstd; dot · rstd² / H of x and of k; the
-    /// gate.
-    void find_factors(const Index& token, const Shared<f32, 3>& parts, const Shared<f32, 3>& factors) {
-        const auto G =
-            reduce_sum(load(parts.whole(), {.per_thread = {1, 1, 1}, .lanes = 32}), axis<2>).squeeze(axis<2>);
-        std::vector<Value<f32, 2>> saved;
+    Pairs sums_of(const Index& token, const SumTiles& tiles) {
+        if (unrolled()) {
+            store(tiles.parts->whole(), sum_rows(token, 0, heads_));
+            const auto parts = load(tiles.parts->whole(), {.per_thread = {1, 1, 1}, .lanes = 32});
+            return reduce_sum(parts, axis<2>).squeeze(axis<2>);
+        }
+        k_.serial(ceil_div(heads_, heads_at_once), [&](Index group) {
+            const auto sums = reduce_sum(sum_rows(token, group * heads_at_once, heads_at_once), axis<2>);
+            store(tiles.whole->block({tokens_at_once, heads_at_once}, {0, group}), sums.squeeze(axis<2>));
+        });
+        return load(tiles.whole->block({tokens_at_once, heads_}, {0, 0}));
+    }
+
+    void find_factors(const Index& token, const Pairs& G, const Factors& factors) {
+        std::vector<Pairs> saved;
         for (const auto& score : saved_) saved.push_back(load(score.window({tokens_at_once, heads_}, {token, 0})));
         const auto raw = saved[0], g = saved[1], rx = saved[2], rk = saved[3];
         const float root = inverse_root(hidden_);
@@ -136,10 +175,17 @@ private:
         const auto slope = G * g * (1.0f - g) * 0.5f * sqrt(root * rx * rk / abs(raw));
         const auto there = token + coordinates({tokens_at_once, heads_}, axis<0>) < end_;
         const auto length = static_cast<float>(hidden_);
-        const Value<f32, 2> values[] = {select(there & ~(s < clamp_), slope, 0.0f), raw * rx * rx / length,
-                                        raw * rk * rk / length, g};
-        for (std::int64_t j = 0; j < 4; ++j)
-            store(factors[j].block({tokens_at_once, heads_}, {0, 0}), values[static_cast<std::size_t>(j)]);
+        store(factors.D.whole(), select(there & ~(s < clamp_), slope, 0.0f));
+        store(factors.px.whole(), raw * rx * rx / length);
+        store(factors.pk.whole(), raw * rk * rk / length);
+        store(factors.gate.whole(), g);
+    }
+
+    std::vector<Number> gates_of(const Factors& factors) const {
+        std::vector<Number> gates;
+        for (std::int64_t r = 0; r < tokens_at_once; ++r)
+            for (std::int64_t head = 0; head < heads_; ++head) gates.push_back(load(factors.gate[r][head]));
+        return gates;
     }
 
     /// What a step needs of one token and head, and of a head.
@@ -161,35 +207,38 @@ private:
     }
 
     template <class Gradient>
-    void differentiate(const std::vector<Index>& tokens, const Index& s, const Shared<f32, 3>& factors,
-                       Gradient&& gradient) {
+    void differentiate(const std::vector<Index>& tokens, const Index& s, const Factors& factors,
+                       const std::vector<Number>& gates, Gradient&& gradient) {
         const auto zero = full({plan_.cols}, Number(0.0f));
         Variable<f32, 1> grad_v[tokens_at_once] = {k_.variable(zero), k_.variable(zero)};
-        const auto add = [&](const Head& h) {
+        const auto add = [&](const Head& h, const auto& gate_of) {
             const auto home = gradient(h.head).block({plan_.cols}, {s});
             Row sum = load(home);
             for (std::size_t r = 0; r < tokens.size(); ++r) {
-                const auto factor = [&](std::int64_t j) { return load(factors[j][r][h.head]); };
-                const auto D = factor(0), px = factor(1), pk = factor(2), gate = factor(3);
+                const auto D = load(factors.D[r][h.head]), px = load(factors.px[r][h.head]),
+                           pk = load(factors.pk[r][h.head]);
                 const auto go = cast<f32>(h.tokens[r].go), x = cast<f32>(h.tokens[r].x), k = cast<f32>(h.tokens[r].k);
                 store((*grad_x_)[tokens[r]][h.head].block({plan_.cols}, {s}),
                       cast<bf16>(fma(k * h.weight - x * px, D, go)));
                 store((*grad_k_)[tokens[r]][h.head].block({plan_.cols}, {s}), cast<bf16>(D * (x * h.weight - k * pk)));
-                grad_v[r] = fma(go, gate, grad_v[r].get());
+                grad_v[r] = fma(go, gate_of(r), grad_v[r].get());
                 sum = fma(x * D, k, sum);
             }
             store(home, sum);
         };
-        if (heads_ <= most_unrolled) {
-            for (std::int64_t first = 0; first < heads_; first += heads_at_once) {
-                std::vector<Head> together;
-                for (std::int64_t i = first; i < std::min(heads_, first + heads_at_once); ++i)
-                    together.push_back(load_head(tokens, s, Index(i)));
-                for (const Head& h : together) add(h);
-            }
-        } else {
-            k_.serial(heads_, [&](Index head) { add(load_head(tokens, s, head)); });
+        const auto stride = static_cast<std::size_t>(heads_);
+        for (std::int64_t first = 0; unrolled() && first < heads_; first += heads_at_once) {
+            std::vector<Head> together;
+            const std::int64_t last = std::min(heads_, first + heads_at_once);
+            for (std::int64_t i = first; i < last; ++i) together.push_back(load_head(tokens, s, Index(i)));
+            for (std::int64_t i = first; i < last; ++i)
+                add(together[static_cast<std::size_t>(i - first)],
+                    [&](std::size_t r) { return gates[r * stride + static_cast<std::size_t>(i)]; });
         }
+        if (!unrolled())
+            k_.serial(heads_, [&](Index head) {
+                add(load_head(tokens, s, head), [&](std::size_t r) { return load(factors.gate[r][head]); });
+            });
         for (std::size_t r = 0; r < tokens.size(); ++r)
             store((*grad_v_)[tokens[r]].block({plan_.cols}, {s}), cast<bf16>(grad_v[r].get()));
     }
