@@ -171,8 +171,9 @@ private:
         for (const auto& score : saved_) saved.push_back(load(score.window({tokens_at_once, heads_}, {token, 0})));
         const auto raw = saved[0], g = saved[1], rx = saved[2], rk = saved[3];
         const float root = inverse_root(hidden_);
-        const auto s = abs(raw) * root * rx * rk;
-        const auto slope = G * g * (1.0f - g) * 0.5f * sqrt(root * rx * rk / abs(raw));
+        const auto norm = root * rx * rk, s = abs(raw) * norm;
+        // √(norm / |raw|), which would overflow on the way where both norms and |raw| are tiny.
+        const auto slope = G * g * (1.0f - g) * 0.5f * (norm / sqrt(s));
         const auto there = token + coordinates({tokens_at_once, heads_}, axis<0>) < end_;
         const auto length = static_cast<float>(hidden_);
         store(factors.D.whole(), select(there & ~(s < clamp_), slope, 0.0f));

@@ -49,11 +49,14 @@ TensorView by_length(const TensorView& out, std::int64_t lengths, std::int64_t t
 void launch(const Stream& stream, const HashInputs& in, const TensorView& out) {
     if (out.count() == 0) return;
     const std::int64_t columns = columns_of(in), lengths = columns - 1, tables = in.vocab_sizes.extents[2];
-    TensorView offsets = in.offsets;
-    offsets.extents = in.vocab_sizes.extents, offsets.strides = in.vocab_sizes.strides;
+    const auto by_pair = [&](TensorView view) {
+        view.extents = {in.vocab_sizes.extents[0] * lengths, tables}, view.strides = {tables, 1};
+        return view;
+    };
     Engine::of(stream)
         .kernel(stream, KernelId(name, {columns, tables}), [&] { return hash_program(columns, tables); })
-        .launch(stream, {in.ngram_token_ids, in.multipliers, in.vocab_sizes, offsets, by_length(out, lengths, tables)});
+        .launch(stream, {in.ngram_token_ids, in.multipliers, by_pair(in.vocab_sizes), by_pair(in.offsets),
+                         by_length(out, lengths, tables)});
 }
 
 }  // namespace
@@ -66,8 +69,8 @@ Program hash_program(std::int64_t columns, std::int64_t tables) {
         const Dim layers = k.dim("layers"), tokens = k.dim("tokens");
         const auto ids = k.input<i32>("ngram_token_ids", {tokens, columns}, {.align = 4});
         const auto multipliers = k.input<i64>("multipliers", {layers, columns}, {.align = 8});
-        const auto sizes = k.input<i32>("vocab_sizes", {layers, lengths, tables}, {.align = 4});
-        const auto offsets = k.input<i32>("offsets", {layers, lengths, tables}, {.align = 4});
+        const auto sizes = k.input<i32>("vocab_sizes", {layers * lengths, tables}, {.align = 4});
+        const auto offsets = k.input<i32>("offsets", {layers * lengths, tables}, {.align = 4});
         const auto out =
             k.output<i32>("indices", {layers, lengths, tokens, tables},
                           {.align = 4, .strides = {tokens * (lengths * tables), tables, lengths * tables, 1}});
@@ -86,11 +89,12 @@ Program hash_program(std::int64_t columns, std::int64_t tables) {
         else
             k.serial(columns, mix);
 
-        const auto size = load(sizes[layer][length].block({cols}, {e}), 1);
+        const auto size = load(sizes[pair].block({cols}, {e}), 1);
+        k.report(size < 1, "a table has at least one row", sizes[pair].block({cols}, {e}), size);
         const auto positive = cast<i64>(max(size, 1)).unsqueeze(axis<0>);
         const auto rest = bitcast<i64>(h.get()) % positive;
         const auto row = select(rest < 0, rest + positive, rest);
-        const auto offset = bitcast<u32>(load(offsets[layer][length].block({cols}, {e}))).unsqueeze(axis<0>);
+        const auto offset = bitcast<u32>(load(offsets[pair].block({cols}, {e}))).unsqueeze(axis<0>);
         store(out[layer][length].block({rows, cols}, {m, e}), bitcast<i32>(cast<u32>(row) + offset));
     });
 }

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/engram.hpp"
 #include "kernels/moe.hpp"
 #include "kernels/quant_channel.hpp"
 #include "kernels/swiglu.hpp"
@@ -218,6 +219,48 @@ PreparedCall swiglu_backward(const Stream& s, std::uint64_t seed) {
         });
 }
 
+PreparedCall engram_weight(const Stream& s, std::uint64_t seed) {
+    Random random(seed);
+    const Tensor a = filled(s, bf16, {4, hidden}, random), b = filled(s, bf16, {4, hidden}, random);
+    return call_of(
+        {a, b}, [=] { return std::vector<Tensor>{engram::fused_weight(s, a, b)}; },
+        [=](Out o) { return [=] { engram::fused_weight(s, a, b, o[0]); }; });
+}
+
+PreparedCall engram_gate(const Stream& s, std::uint64_t seed) {
+    Random random(seed);
+    const Tensor x = filled(s, bf16, {tokens, 4, hidden}, random), k = filled(s, bf16, {tokens, 4, hidden}, random);
+    const Tensor v = filled(s, bf16, {tokens, hidden}, random), w = filled(s, f32, {4, hidden}, random);
+    return call_of(
+        {x, k, v, w},
+        [=] {
+            const engram::GateOutputs g = engram::gate_forward(s, {x, k, v, w});
+            return std::vector<Tensor>{g.output, g.dot, g.gate_score, g.rstd_x, g.rstd_k};
+        },
+        [=](Out o) {
+            return
+                [=] { engram::gate_forward(s, {x, k, v, w}, engram::GateOutputViews{o[0], o[1], o[2], o[3], o[4]}); };
+        });
+}
+
+PreparedCall engram_gate_backward(const Stream& s, std::uint64_t seed) {
+    Random random(seed);
+    const Tensor x = filled(s, bf16, {tokens, 4, hidden}, random), k = filled(s, bf16, {tokens, 4, hidden}, random);
+    const Tensor v = filled(s, bf16, {tokens, hidden}, random), w = filled(s, f32, {4, hidden}, random);
+    const Tensor go = filled(s, bf16, {tokens, 4, hidden}, random), dot = filled(s, f32, {tokens, 4}, random);
+    const Tensor gate = positive(s, {tokens, 4}, random), rstd = positive(s, {tokens, 4}, random);
+    const engram::BackwardInputs in{go, {x, k, v, w}, dot, gate, rstd, rstd};
+    return call_of(
+        {x, k, v, w, go, dot, gate, rstd},
+        [=] {
+            const engram::BackwardOutputs g = engram::gate_backward(s, in);
+            return std::vector<Tensor>{g.grad_hidden_states, g.grad_k, g.grad_v, g.grad_w_partial};
+        },
+        [=](Out o) {
+            return [=] { engram::gate_backward(s, in, engram::BackwardOutputViews{o[0], o[1], o[2], o[3]}); };
+        });
+}
+
 PreparedCall batched_transpose(const Stream& s, std::uint64_t seed) {
     Random random(seed);
     const Tensor x = filled(s, bf16, {2, tokens, hidden}, random);
@@ -269,6 +312,9 @@ const std::vector<PublicCall>& public_calls() {
         {"reduce_fused", reduce},
         {"swiglu::forward_and_per_token_cast", swiglu_forward},
         {"swiglu::backward_and_per_token_cast", swiglu_backward},
+        {"engram::fused_weight", engram_weight},
+        {"engram::gate_forward", engram_gate},
+        {"engram::gate_backward", engram_gate_backward},
         {"batched_transpose", batched_transpose},
         {"transpose", plain_transpose},
     };
