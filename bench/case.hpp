@@ -30,6 +30,7 @@ struct Category {
 const std::vector<Category>& categories();
 
 std::vector<Case> channel_cases();
+std::vector<Case> engram_cases();
 std::vector<Case> mhc_cases();
 std::vector<Case> gate_cases();
 std::vector<Case> moe_cases();

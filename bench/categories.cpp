@@ -6,11 +6,12 @@ const std::vector<Category>& categories() {
     static const std::vector<Category> all = {
         {"quant", quant_cases},
         {"channel", channel_cases},
-        {"mhc", mhc_cases},
+        {"swiglu", swiglu_cases},
         {"moe", moe_cases},
         {"gate", gate_cases},
-        {"swiglu", swiglu_cases},
         {"transpose", transpose_cases},
+        {"engram", engram_cases},
+        {"mhc", mhc_cases},
     };
     return all;
 }

@@ -446,7 +446,7 @@ Layout copy_layout(const ir::Program& program, const ir::Copy& copy, const Place
                          "copy_async moves vectors of at least 4 bytes along an axis that is contiguous on both "
                          "sides; record alignments and multiples (align, multiple_of), or load and store");
     for (int i = 0; i < extents.rank(); ++i) inner.push_back(i == axis ? vector : 1);
-    return natural_layout(extents, axis, inner, program.threads);
+    return canonical(natural_layout(extents, axis, inner, program.threads));
 }
 
 void choose_layouts(const ir::Program& program, const Target& target, Plan& plan) {
