@@ -1,0 +1,3 @@
+#pragma once
+
+#include "modeling/engram_gate.hpp"
