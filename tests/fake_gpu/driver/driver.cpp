@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 #include <unistd.h>
+#include <vector>
 
 #include "runtime/driver/api.hpp"
 #include "tests/fake_gpu/driver/state.hpp"
@@ -69,6 +70,15 @@ int enter_context(const char* symbol) {
     if (const int result = enter(symbol, nullptr, current)) return result;
     if (!current) return invalid_context;
     return current->alive ? success : destroyed;
+}
+
+/// What a driver keeps for the process, so that it is no leak of the program.
+template <class T>
+T* kept(T* object) {
+    static auto& all = *new std::vector<void*>;
+    const std::lock_guard lock(state().mutex);
+    all.push_back(object);
+    return object;
 }
 
 void break_captures() {
@@ -307,15 +317,15 @@ int cuThreadExchangeStreamCaptureMode(int* mode) {
     std::swap(*mode, capture_mode());
     return success;
 }
-int cuMemPoolCreate(void** pool, const void*) {
+int cuMemPoolCreate(void** pool, const tessera::runtime::MemoryPoolProperties*) {
     if (const int result = enter("cuMemPoolCreate", nullptr, nullptr)) return result;
-    *pool = new int;
+    *pool = kept(new int);
     return success;
 }
 int cuMemPoolSetAttribute(void*, int, void*) { return success; }
 int cuMemAllocFromPoolAsync(std::uint64_t* address, std::size_t bytes, void*, void* stream) {
     if (const int result = enter_stream("cuMemAllocFromPoolAsync", stream)) return result;
-    void* const memory = std::aligned_alloc(256, sizeof(Header) + (bytes + 255) / 256 * 256);
+    void* const memory = kept(std::aligned_alloc(256, sizeof(Header) + (bytes + 255) / 256 * 256));
     if (!memory) return 2;
     auto* const header = new (memory)
         Header{0x5445535345524121u, capture_of(stream), contexts().top(), contexts().top()->number, memory};
@@ -356,7 +366,7 @@ int cuLibraryLoadData(void** library, const void* code, int*, void**, unsigned, 
                     "ELF",
                     4) != 0)
         return invalid_image;
-    auto* const made = new Kernel{};
+    auto* const made = kept(new Kernel{});
     std::snprintf(made->name, sizeof made->name, "%s", static_cast<const char*>(code) + 4);
     *library = made;
     return success;
