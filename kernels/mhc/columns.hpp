@@ -26,12 +26,14 @@ public:
     /// Channels of one block or step, and how many of these there are.
     std::int64_t width() const { return threads_ * per_thread; }
     std::int64_t steps() const { return ceil_div(hidden_, width()); }
+    /// Whether all a thread has is one vector.
+    bool whole_vectors() const { return vector_ == per_thread; }
     /// Of tensors of BF16.
     TensorOptions options() const { return {.align = aligned_ ? 16 : 2}; }
 
     /// Sums over what a thread has of [rows, width]: [rows, 1, lanes, 1]. Nothing crosses lanes.
     Value<f32, 4> thread_sum(const Value<f32, 2>& v) const {
-        if (vector_ == per_thread) return reduce_sum(v.split(axis<1>, per_thread), axis<2>).unsqueeze(axis<1>);
+        if (whole_vectors()) return reduce_sum(v.split(axis<1>, per_thread), axis<2>).unsqueeze(axis<1>);
         const auto parts = v.split(axis<1>, threads_ * vector_).split(axis<2>, vector_);
         return reduce_sum(reduce_sum(parts, axis<3>), axis<1>);
     }

@@ -72,6 +72,122 @@ struct Parameters {
           comb(k.input<f32>("comb", {tokens, form.streams, form.streams}, {.align = 4})) {}
 };
 
+/// One token a block, in steps; sums over the channels live across them.
+class PostBackward {
+public:
+    PostBackward(Kernel& k, const StreamsForm& form)
+        : k_(k),
+          m_(form.streams),
+          columns_(form),
+          in_(k, form, columns_),
+          adds_(form.residual == Residual::accumulate),
+          ahead_(columns_.whole_vectors() && m_ <= 4),
+          grad_(k.input<bf16>("grad_out", {in_.tokens, m_, form.hidden}, columns_.options())),
+          dy_(k.output<bf16>("grad_y", {in_.tokens, form.hidden}, columns_.options())),
+          dr_(adds_ ? k.inout<bf16>("grad_residual", {in_.tokens, m_, form.hidden}, columns_.options())
+                    : k.output<bf16>("grad_residual", {in_.tokens, m_, form.hidden}, columns_.options())),
+          dpost_(k.output<f32>("grad_post", {in_.tokens, m_}, {.align = 4})),
+          dcomb_(k.output<f32>("grad_comb", {in_.tokens, m_, m_}, {.align = 4})) {}
+
+    void record() {
+        // Three blocks of a multiprocessor leave registers for all vectors of a step at once.
+        k_.threads(columns_.threads(), ahead_ ? 3 : 1);
+        token_ = k_.grid(in_.tokens).x;
+        for (std::int64_t o = 0; o < m_; ++o) {
+            comb_sums_.emplace_back(new Sums(k_.variable(columns_.no_sum(m_))));
+            post_sums_.emplace_back(new Sums(k_.variable(columns_.no_sum(1))));
+        }
+        if (ahead_)
+            steps_ahead();
+        else
+            k_.serial(columns_.steps(), [&](Index step) { compute(step, loaded(step), {}); });
+        for (std::int64_t o = 0; o < m_; ++o) {
+            const auto at = static_cast<std::size_t>(o);
+            store(dcomb_[token_].window({m_, 1}, {0, o}), Columns::total(comb_sums_[at]->get()).unsqueeze(axis<1>));
+            store(dpost_[token_].window({1}, {o}), Columns::total(post_sums_[at]->get()));
+        }
+    }
+
+private:
+    using Sums = Variable<f32, 4>;
+    using Held = Variable<bf16, 2>;
+    using Tile = Value<bf16, 2>;
+
+    /// What a step reads: y, the residual, and each stream's gradient.
+    struct Step {
+        Tile y, residual;
+        std::vector<Tile> grad;
+    };
+    /// How output stream o was mixed: post [] and comb [m, 1].
+    struct Weights {
+        Value<f32, 0> post;
+        Value<f32, 2> comb;
+    };
+
+    Step loaded(const Index& step) const {
+        const std::int64_t width = columns_.width();
+        Step s{load(in_.y.block({1, width}, {token_, step})),
+               load(in_.residual[token_].block({m_, width}, {0, step})),
+               {}};
+        for (std::int64_t o = 0; o < m_; ++o) s.grad.push_back(load(grad_[token_].block({1, width}, {o, step})));
+        return s;
+    }
+    Weights weights(std::int64_t o) const {
+        return {load(in_.post[token_][o]), load(in_.comb[token_].window({m_, 1}, {0, o}))};
+    }
+
+    /// The next step's vectors are loaded before the present one's are computed with.
+    void steps_ahead() {
+        std::vector<Weights> all;
+        for (std::int64_t o = 0; o < m_; ++o) all.push_back(weights(o));
+        const Step first = loaded(0);
+        Held y(k_.variable(first.y)), residual(k_.variable(first.residual));
+        std::vector<std::unique_ptr<Held>> grad;
+        for (const Tile& g : first.grad) grad.emplace_back(new Held(k_.variable(g)));
+        k_.serial(columns_.steps(), [&](Index step) {
+            Step now{y.get(), residual.get(), {}};
+            for (const auto& g : grad) now.grad.push_back(g->get());
+            const Step next = loaded(step + 1);
+            y = next.y;
+            residual = next.residual;
+            for (std::size_t o = 0; o < grad.size(); ++o) *grad[o] = next.grad[o];
+            compute(step, now, all);
+        });
+    }
+
+    /// all: weights in registers; empty: they are read again, for want of registers.
+    void compute(const Index& step, const Step& s, const std::vector<Weights>& all) {
+        const std::int64_t width = columns_.width();
+        const auto y = cast<f32>(s.y), residual = cast<f32>(s.residual);
+        auto y_grad = full({1, width}, Value<f32, 0>(0.0f));
+        auto residual_grad = full({m_, width}, Value<f32, 0>(0.0f));
+        if (adds_) residual_grad = cast<f32>(load(dr_[token_].block({m_, width}, {0, step})));
+        for (std::size_t o = 0; o < s.grad.size(); ++o) {
+            const Weights w = all.empty() ? weights(static_cast<std::int64_t>(o)) : all[o];
+            const auto g = cast<f32>(s.grad[o]);
+            y_grad = fma(g, w.post, y_grad);
+            residual_grad = fma(w.comb, g, residual_grad);
+            *comb_sums_[o] = comb_sums_[o]->get() + columns_.thread_sum(residual * g);
+            *post_sums_[o] = post_sums_[o]->get() + columns_.thread_sum(y * g);
+        }
+        store(dy_.block({1, width}, {token_, step}), cast<bf16>(y_grad));
+        store(dr_[token_].block({m_, width}, {0, step}), cast<bf16>(residual_grad));
+    }
+
+    Kernel& k_;
+    std::int64_t m_;
+    Columns columns_;
+    Parameters in_;
+    bool adds_, ahead_;
+    Global<bf16, 3> grad_;
+    Global<bf16, 2> dy_;
+    Global<bf16, 3> dr_;
+    Global<f32, 2> dpost_;
+    Global<f32, 3> dcomb_;
+    Index token_{0};
+    std::vector<std::unique_ptr<Sums>> comb_sums_, post_sums_;
+};
+
 }  // namespace
 
 Program post_forward_program(const StreamsForm& form) {
@@ -96,66 +212,7 @@ Program post_forward_program(const StreamsForm& form) {
 }
 
 Program post_backward_program(const StreamsForm& form) {
-    return record(backward, [=](Kernel& k) {
-        const Columns columns(form);
-        const std::int64_t m = form.streams, h = form.hidden, width = columns.width();
-        const Parameters in(k, form, columns);
-        const bool adds = form.residual == Residual::accumulate;
-        const auto grad = k.input<bf16>("grad_out", {in.tokens, m, h}, columns.options());
-        const auto dy = k.output<bf16>("grad_y", {in.tokens, h}, columns.options());
-        const auto dr = adds ? k.inout<bf16>("grad_residual", {in.tokens, m, h}, columns.options())
-                             : k.output<bf16>("grad_residual", {in.tokens, m, h}, columns.options());
-        const auto dpost = k.output<f32>("grad_post", {in.tokens, m}, {.align = 4});
-        const auto dcomb = k.output<f32>("grad_comb", {in.tokens, m, m}, {.align = 4});
-        k.threads(columns.threads(), 3);
-        const auto [token] = k.grid(in.tokens);
-        std::vector<Value<f32, 0>> post;
-        std::vector<Value<f32, 2>> comb;  // of each output stream: [m, 1]
-        std::vector<std::unique_ptr<Variable<f32, 4>>> comb_sums, post_sums;
-        for (std::int64_t o = 0; o < m; ++o) {
-            post.push_back(load(in.post[token][o]));
-            comb.push_back(load(in.comb[token].window({m, 1}, {0, o})));
-            comb_sums.emplace_back(new Variable<f32, 4>(k.variable(columns.no_sum(m))));
-            post_sums.emplace_back(new Variable<f32, 4>(k.variable(columns.no_sum(1))));
-        }
-        // The next step's vectors are under way while this one's are computed with.
-        const auto load_y = [&](const Index& step) { return load(in.y.block({1, width}, {token, step})); };
-        const auto load_residual = [&](const Index& step) {
-            return load(in.residual[token].block({m, width}, {0, step}));
-        };
-        const auto load_grad = [&](std::int64_t o, const Index& step) {
-            return load(grad[token].block({1, width}, {o, step}));
-        };
-        auto next_y = k.variable(load_y(0));
-        auto next_residual = k.variable(load_residual(0));
-        std::vector<std::unique_ptr<Variable<bf16, 2>>> next_grad;
-        for (std::int64_t o = 0; o < m; ++o) next_grad.emplace_back(new Variable<bf16, 2>(k.variable(load_grad(o, 0))));
-        k.serial(columns.steps(), [&](Index step) {
-            const auto y = cast<f32>(next_y.get()), residual = cast<f32>(next_residual.get());
-            std::vector<Value<bf16, 2>> gradients;
-            for (const auto& g : next_grad) gradients.push_back(g->get());
-            auto y_grad = full({1, width}, Value<f32, 0>(0.0f));
-            auto residual_grad = full({m, width}, Value<f32, 0>(0.0f));
-            if (adds) residual_grad = cast<f32>(load(dr[token].block({m, width}, {0, step})));
-            next_y = load_y(step + 1);
-            next_residual = load_residual(step + 1);
-            for (std::int64_t o = 0; o < m; ++o) *next_grad[static_cast<std::size_t>(o)] = load_grad(o, step + 1);
-            for (std::size_t o = 0; o < gradients.size(); ++o) {
-                const auto g = cast<f32>(gradients[o]);
-                y_grad = fma(g, post[o], y_grad);
-                residual_grad = fma(comb[o], g, residual_grad);
-                *comb_sums[o] = comb_sums[o]->get() + columns.thread_sum(residual * g);
-                *post_sums[o] = post_sums[o]->get() + columns.thread_sum(y * g);
-            }
-            store(dy.block({1, width}, {token, step}), cast<bf16>(y_grad));
-            store(dr[token].block({m, width}, {0, step}), cast<bf16>(residual_grad));
-        });
-        for (std::int64_t o = 0; o < m; ++o) {
-            const auto at = static_cast<std::size_t>(o);
-            store(dcomb[token].window({m, 1}, {0, o}), Columns::total(comb_sums[at]->get()).unsqueeze(axis<1>));
-            store(dpost[token].window({1}, {o}), Columns::total(post_sums[at]->get()));
-        }
-    });
+    return record(backward, [=](Kernel& k) { PostBackward(k, form).record(); });
 }
 
 void post_forward(const Stream& stream, const PostInputs& inputs, const TensorView& out) {

@@ -14,10 +14,11 @@ constexpr const char* forward = "mhc_sinkhorn_forward";
 constexpr const char* backward = "mhc_sinkhorn_backward";
 constexpr const char* backward_any = "mhc_sinkhorn_backward_any_repeat";
 
-/// Sums that a thread can keep in registers.
+/// Sums that a thread can keep in registers beside a row of its matrix; a whole matrix leaves no room.
 constexpr std::int64_t most_kept = 60;
 
 std::int64_t kept_repeat(const SinkhornForm& form, std::int64_t repeat) {
+    if (!SinkhornTile(form).a_row_each()) return 0;
     return repeat * SinkhornTile(form).sums_per_repeat() <= most_kept ? repeat : 0;
 }
 

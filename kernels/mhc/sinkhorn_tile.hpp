@@ -19,6 +19,8 @@ public:
     }
     /// Tokens of a block.
     std::int64_t tokens() const { return threads / lanes_; }
+    /// Whether a lane has one row and no more.
+    bool a_row_each() const { return lanes_ == m_; }
     /// Sums of one row step and one column step that a thread keeps.
     std::int64_t sums_per_repeat() const { return m_ + m_ / lanes_; }
 
