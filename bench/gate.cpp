@@ -138,7 +138,9 @@ struct IdsRow {
 };
 
 void add_counts(std::vector<Case>& cases) {
-    const auto count = [](const Stream& s, const Tensor& ids, const Tensor& out) { moe::group_count(s, ids, out); };
+    const auto count = [](const Stream& s, const Tensor& ids, const Tensor& out) {
+        moe::group_count(s, ids, out.extents()[0]);  // zeroes what it returns: no copy
+    };
     for (const IdsRow& r : {IdsRow{64, 4, 9857, 2, 0, 0},
                             {8, 32, 18690, 6, 0, 0},
                             {8, 32, 21925, 8, 0, 0},

@@ -48,8 +48,9 @@ Ref match(Ref value, int axis, const Place& place) {
     Recorder& r = Recorder::active(place);
     r.require_open(value, place);
     if (value->shape[axis] != 32)
-        throw UsageError(place, fmt::format("match along axis {} of a tile {}: the axis has 32 elements, one for each lane",
-                                            axis, text_of(value->shape)));
+        throw UsageError(
+            place, fmt::format("match along axis {} of a tile {}: the axis has 32 elements, one for each lane", axis,
+                               text_of(value->shape)));
     return r.bind(u32, value->shape, place, ir::Match{value, axis});
 }
 

@@ -67,8 +67,8 @@ Value<i32, R> arg_max(const Value<T, R>& v, Axis<N>, std::source_location at = s
     return Value<i32, R>(detail::cast(i32, key, at));
 }
 
-/// Which elements along axis N, of extent 32, equal this one: bit j stands for element j. The axis must be the lanes of a
-/// warp: load with per_thread of 1 and lanes = 32.
+/// Which elements along axis N, of extent 32, equal this one: bit j stands for element j. The axis must be the lanes of
+/// a warp: load with per_thread of 1 and lanes = 32.
 template <Element T, int R, int N>
 Value<u32, R> match(const Value<T, R>& v, Axis<N>, std::source_location at = std::source_location::current()) {
     static_assert(N >= 0 && N < R, "tessera: the match names an axis that the value does not have");

@@ -184,8 +184,8 @@ struct WarpReduce {  // over all lanes of the warp: sum, max and min of i32 and 
     static void fields(auto& s, auto&& f) { f("op", s.op), f("value", s.value); }
 };
 
-/// Both stages. Bit j is set where element j along the axis, whose elements are the lanes of a warp in order, equals this
-/// one; whole numbers of 32 or 64 bits. Lowered, the axis is what the lanes are.
+/// Both stages. Bit j is set where element j along the axis, whose elements are the lanes of a warp in order, equals
+/// this one; whole numbers of 32 or 64 bits. Lowered, the axis is what the lanes are.
 struct Match {
     Ref value;
     int axis;

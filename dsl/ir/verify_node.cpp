@@ -48,11 +48,11 @@ struct NodeRules {
         same_type(op.value);
         same_shape(op.value);
         const Element t = n.type;
-        const bool fits = op.op == UnaryOp::bit_not ? is_integer(t) || t == boolean
-                          : op.op == UnaryOp::rsqrt ? t == f32 || t == f64
-                          : op.op >= UnaryOp::exp   ? t == f32
+        const bool fits = op.op == UnaryOp::bit_not    ? is_integer(t) || t == boolean
+                          : op.op == UnaryOp::rsqrt    ? t == f32 || t == f64
+                          : op.op >= UnaryOp::exp      ? t == f32
                           : op.op == UnaryOp::popcount ? t == u32
-                                                    : has_arithmetic(t) || (is_float(t) && t != ue8m0);
+                                                       : has_arithmetic(t) || (is_float(t) && t != ue8m0);
         require(fits, "operand-type", "the operation is not defined for this type");
     }
     void operator()(const Binary& op) const {

@@ -193,9 +193,13 @@ TEST_CASE("barriers and shuffles need control that is equal for all threads") {
          }},
         {"operand-type", "not defined", [](L& s) { put(s, i64, {}, WarpReduce{ReduceOp::max, s.row}); }},
         {"condition", "from 0 to 0 or 1",
-         [](L& s) { s.p.body.push_back(s.statement(For{s.p.loops++, "c", s.wide(0), s.wide(2), s.wide(1), false, {}, true})); }},
+         [](L& s) {
+             s.p.body.push_back(s.statement(For{s.p.loops++, "c", s.wide(0), s.wide(2), s.wide(1), false, {}, true}));
+         }},
         {"condition", "from 0 to 0 or 1",
-         [](L& s) { s.p.body.push_back(s.statement(For{s.p.loops++, "c", s.wide(1), s.row, s.wide(1), false, {}, true})); }},
+         [](L& s) {
+             s.p.body.push_back(s.statement(For{s.p.loops++, "c", s.wide(1), s.row, s.wide(1), false, {}, true}));
+         }},
     };
     check_breaches(breaches);
 }
