@@ -74,6 +74,8 @@ TEST_CASE("the golden cases agree bit for bit on the host executor") {
     CHECK(passed["cast_back"] == 2);
     CHECK(passed["per_token_cast_back"] == 4);
     CHECK(passed["cast_back_e5m6"] == 3);
+    for (const char* kernel : {"fused_weight", "hash", "gate_fwd", "gate_bwd", "grad_w_reduce"})
+        CHECK(passed[std::string("engram_") + kernel] == 1);
     CHECK(passed["swiglu_forward_and_per_token_cast"] == 5);
     CHECK(passed["swiglu_backward_and_per_token_cast"] == 2);
 }
@@ -95,6 +97,15 @@ bool counts(const Rule& rule, const CaseTensor& tensor, std::size_t byte) {
 bool tried(const Rule& rule, std::size_t byte) { return rule.exact() || byte % 4 == 3; }
 std::byte flip(const Rule& rule, std::byte otherwise) { return rule.exact() ? otherwise : std::byte{0x40}; }
 
+/// The judgement of one output; where its limits are worth computing once, by the rule at hand.
+bool fails(const Ran& ran, const Case& the_case, const std::vector<Result>& results, const std::string& output,
+           const Rule& rule) {
+    if (rule.limits.empty()) return judge(*ran.kernel, the_case, results).has_value();
+    for (const Result& result : results)
+        if (result.tensor.name == output) return difference(*the_case.output(output), result, rule).has_value();
+    return true;
+}
+
 TEST_CASE("a flipped bit of an expected output fails") {
     int flipped = 0, ignored = 0;
     for (const Ran& ran : ran_cases()) {
@@ -107,10 +118,10 @@ TEST_CASE("a flipped bit of an expected output fails") {
                 if (!tried(rule, byte)) continue;
                 const std::byte bit = flip(rule, std::byte{static_cast<unsigned char>(1u << (byte % 8))});
                 output.values[byte] ^= bit;
-                const bool fails = judge(*ran.kernel, changed, ran.results).has_value();
+                const bool failed = fails(ran, changed, ran.results, output.name, rule);
                 output.values[byte] ^= bit;
-                if (fails != counts(rule, output, byte)) FAIL(ran.the_case.file << " byte " << byte);
-                ++(fails ? flipped : ignored);
+                if (failed != counts(rule, output, byte)) FAIL(ran.the_case.file << " byte " << byte);
+                ++(failed ? flipped : ignored);
             }
         }
     }
@@ -130,7 +141,8 @@ TEST_CASE("a flipped bit of our output fails, in its padding too") {
                 if (!tried(rule, byte) || !in_used_row(rule, result.tensor, byte)) continue;
                 const std::byte bit = flip(rule, std::byte{0x10});
                 result.tensor.values[byte] ^= bit;
-                if (!judge(*ran.kernel, ran.the_case, results)) FAIL(ran.the_case.file << " byte " << byte);
+                if (!fails(ran, ran.the_case, results, result.tensor.name, rule))
+                    FAIL(ran.the_case.file << " byte " << byte);
                 result.tensor.values[byte] ^= bit;
                 ++flipped;
             }
