@@ -5,6 +5,7 @@
 #include "tests/support/kernels/gate_check.hpp"
 #include "tests/support/kernels/large_transpose.hpp"
 #include "tests/support/kernels/mapping_check.hpp"
+#include "tests/support/kernels/mhc_check.hpp"
 #include "tests/support/programs/device_launch.hpp"
 
 // On the GPU: the random shapes and programs that the host executor is tested with.
@@ -51,6 +52,15 @@ TEST_CASE("random shapes of the gates, of the kernels of ids and of the mapping"
 TEST_CASE("transposes of more tiles than a 16-bit grid axis counts", "[gpu][transpose][C22]") {
     CHECK(transposes_large(Device::cuda(0), {1, 4194304, 64}));
     CHECK(transposes_large(Device::cuda(0), {65537, 64, 64}));
+}
+
+TEST_CASE("random shapes of the hyper-connection kernels", "[gpu][mhc][C25]") {
+    check_all("mhc sinkhorn", thinned(mhc_cases(320), 100), check_mhc_sinkhorn);
+    check_all("mhc post", thinned(mhc_cases(320), 100), check_mhc_post);
+    check_all("mhc apply_mix", thinned(mhc_cases(320), 100), check_mhc_apply_mix);
+    check_all("mhc expand", thinned(mhc_cases(320), 100), check_mhc_expand);
+    check_all("mhc split_mixes", thinned(mhc_cases(320), 100), check_mhc_split_mixes);
+    check_all("mhc head_compute_mix", thinned(mhc_cases(320), 100), check_mhc_head);
 }
 
 TEST_CASE("random programs give the evaluator's bits", "[gpu][random]") {
