@@ -26,7 +26,8 @@ void sinkhorn_forward(const Stream& stream, const TensorView& logits, const Tens
                       const SinkhornOptions& options = {});
 
 /// The gradient of the logits from that of the result; everything else is computed again. Both f32 like the logits.
-/// Many repeats (from 12 on at m = 4) take memory of the stream for the sums in between.
+/// Many repeats (13 and more at m = 4), and any with m = 3, 5, 6 or 7, take memory of the stream for the sums in
+/// between.
 Tensor sinkhorn_backward(const Stream& stream, const TensorView& logits, const TensorView& grad_out,
                          const SinkhornOptions& options = {});
 void sinkhorn_backward(const Stream& stream, const TensorView& logits, const TensorView& grad_out,
