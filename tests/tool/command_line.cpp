@@ -12,6 +12,18 @@ namespace {
 
 std::string golden(const std::string& name) { return std::string(TESSERA_GOLDEN_FOLDER) + "/" + name + ".safetensors"; }
 
+/// A golden case in `folder` of which the kernel, by its name, is none that there will ever be.
+std::string case_of_no_kernel(const Folder& folder) {
+    std::string bytes = get(golden("per_token_cast-3"));
+    const std::string known = "\"per_token_cast\"", unknown = "\"per_acorn_cast\"";  // of one length
+    const std::size_t at = bytes.find(known);
+    REQUIRE(at != std::string::npos);
+    bytes.replace(at, known.size(), unknown);
+    const std::string path = folder.file("per_acorn_cast-1.safetensors");
+    put(path, bytes);
+    return path;
+}
+
 TEST_CASE("wrong usage is exit code 2 and help is 0") {
     CHECK(tessera({}).code == 2);
     CHECK(tessera({"frobnicate"}).code == 2);
@@ -56,21 +68,21 @@ TEST_CASE("verify holds a case to its file") {
 }
 
 TEST_CASE("verify fails when it cannot run something or runs nothing") {
-    const Outcome later = tessera({"verify", "--device", "host", golden("mhc_sinkhorn-1")});
+    const Folder folder;
+    const std::string nobodys = case_of_no_kernel(folder);
+    const Outcome later = tessera({"verify", "--device", "host", nobodys});
     CHECK(later.code == 1);
-    CHECK(later.output.find("the kernel mhc_sinkhorn is not written yet; leave the file out or give --skip-unknown") !=
-          std::string::npos);
-    const Outcome skipped = tessera({"verify", "--device", "host", "--skip-unknown", golden("mhc_sinkhorn-1")});
+    CHECK(later.output.find("the kernel per_acorn_cast is not written yet; leave the file out or give "
+                            "--skip-unknown") != std::string::npos);
+    const Outcome skipped = tessera({"verify", "--device", "host", "--skip-unknown", nobodys});
     CHECK(skipped.code == 1);
     CHECK(skipped.output.find("skipped") == 0);
     CHECK(skipped.error ==
           "tessera: no case was run, so nothing is verified; give files of kernels that `tessera list` names\n");
-    const Outcome some =
-        tessera({"verify", "--device", "host", "--skip-unknown", golden("mhc_sinkhorn-1"), golden("per_token_cast-3")});
+    const Outcome some = tessera({"verify", "--device", "host", "--skip-unknown", nobodys, golden("per_token_cast-3")});
     CHECK(some.code == 0);
     CHECK(some.output.find("1 passed, 0 failed, 1 skipped") != std::string::npos);
 
-    const Folder folder;
     const std::string typo = folder.file("typo");
     write_file(typo, {{{"in.x", StoredType::BF16, {0, 8}}, ""}},
                {{"kernel", "per_token_cast"}, {"args", "{\"sff\": \"rowf\"}"}, {"strides", "{}"}});
