@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace tessera::tool {
 namespace {
@@ -121,6 +122,28 @@ TEST_CASE("FP32 within a limit, and counts up to a common multiple") {
     CHECK(said(counts({256, 1, 384}), counts({2, 0, 3}), multiple) != "equal");
     CHECK(said(counts({0, 0, 0}), counts({2, 0, 3}), multiple) != "equal");
     CHECK(said(counts({256, 0, 384}), counts({2, 0, 3})) != "equal");
+}
+
+TEST_CASE("no tolerance takes infinity for a number, nor a number for infinity") {
+    constexpr float infinite = std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::max();
+    Rule relative, units, limits;
+    relative.absolute = 0.5, relative.relative = 0.25;
+    units.host_ulps = 2;
+    limits.limits = {1.0, 1.0};
+    for (const Rule& rule : {relative, units, limits}) {
+        CHECK_FALSE(difference(floats({1, infinite}), {floats({1, infinite}), {}, true}, rule));
+        CHECK(difference(floats({1, infinite}), {floats({1, most}), {}, true}, rule));
+        CHECK(difference(floats({1, most}), {floats({1, infinite}), {}, true}, rule));
+        CHECK(difference(floats({1, infinite}), {floats({1, -infinite}), {}, true}, rule));
+    }
+    const auto halves = [](std::initializer_list<int> values) {
+        CaseTensor t{"h", StoredType::BF16, {2}, {1}, {}};
+        for (const int v : values) t.values.insert(t.values.end(), {std::byte(v & 255), std::byte(v >> 8)});
+        return t;
+    };
+    CHECK(said(halves({0x3f80, 0xbf80}), halves({0x3f81, 0xbf7f}), limits) == "equal");
+    CHECK(said(halves({0x3f80, 0xbf80}), halves({0x3f80, 0xff80}), limits) != "equal");
+    CHECK(said(halves({0x7f80, 0xbf80}), halves({0x3f80, 0xbf80}), limits) != "equal");
 }
 
 TEST_CASE("padding must be 0") {

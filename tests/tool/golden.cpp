@@ -95,9 +95,18 @@ bool counts(const Rule& rule, const CaseTensor& tensor, std::size_t byte) {
     return byte % row < static_cast<std::size_t>(rule.packed_blocks);
 }
 
-/// Whether flips of the byte are tried: where a tolerance holds, only the last byte of a value and the top of its
-/// exponent.
-bool tried(const Rule& rule, std::size_t byte) { return rule.exact() || byte % 4 == 3; }
+/// Bytes in which a bit is flipped: of many, about `most`. Where a tolerance holds, only the last of a value, with the
+/// top of its exponent.
+std::vector<std::size_t> places(const Rule& rule, const CaseTensor& tensor, std::size_t most) {
+    const std::size_t width = rule.exact() ? 1 : tensor.value_bytes(), values = tensor.values.size() / width;
+    const std::size_t step = values <= 2048 ? 1 : values / most;
+    std::vector<std::size_t> bytes;
+    for (std::size_t i = 0; i < values; i += step) bytes.push_back(i * width + width - 1);
+    return bytes;
+}
+
+/// The bit: where a tolerance holds, the top one of an FP32 or BF16 exponent, which makes 2 of 0, much of little, and
+/// nothing of 2 and more.
 std::byte flip(const Rule& rule, std::byte otherwise) { return rule.exact() ? otherwise : std::byte{0x40}; }
 
 /// The judgement of one output; where its limits are worth computing once, by the rule at hand.
@@ -116,9 +125,7 @@ TEST_CASE("a flipped bit of an expected output fails") {
             Case changed = ran.the_case;
             CaseTensor& output = changed.outputs[i];
             const Rule rule = ran.kernel->rule(changed, output.name);
-            const std::size_t step = output.values.size() <= 2048 ? 1 : output.values.size() / 509;
-            for (std::size_t byte = 0; byte < output.values.size(); byte += step) {
-                if (!tried(rule, byte)) continue;
+            for (const std::size_t byte : places(rule, output, 509)) {
                 const std::byte bit = flip(rule, std::byte{static_cast<unsigned char>(1u << (byte % 8))});
                 output.values[byte] ^= bit;
                 const bool failed = fails(ran, changed, ran.results, output.name, rule);
@@ -139,9 +146,8 @@ TEST_CASE("a flipped bit of our output fails, in its padding too") {
         for (Result& result : results) {
             if (!ran.the_case.output(result.tensor.name)) continue;
             const Rule rule = ran.kernel->rule(ran.the_case, result.tensor.name);
-            const std::size_t step = result.tensor.values.size() <= 2048 ? 1 : result.tensor.values.size() / 251;
-            for (std::size_t byte = 0; byte < result.tensor.values.size(); byte += step) {
-                if (!tried(rule, byte) || !in_used_row(rule, result.tensor, byte)) continue;
+            for (const std::size_t byte : places(rule, result.tensor, 251)) {
+                if (!in_used_row(rule, result.tensor, byte)) continue;
                 const std::byte bit = flip(rule, std::byte{0x10});
                 result.tensor.values[byte] ^= bit;
                 if (!fails(ran, ran.the_case, results, result.tensor.name, rule))

@@ -62,7 +62,7 @@ float float_at(const std::byte* value) {
     return x;
 }
 
-/// Whether two FP32 values, given by their bytes, are as near as the rule demands.
+/// Whether two FP32 values, given by their bytes, are as near as the rule demands; infinity is near nothing.
 bool near(const Rule& rule, const std::byte* file, const std::byte* ours, bool host) {
     const float a = float_at(file), b = float_at(ours);
     if (!std::isfinite(a) || !std::isfinite(b)) return false;
@@ -88,6 +88,7 @@ double value_at(const std::byte* value, StoredType type) {
 /// Whether two values are as near as the element's own limit demands.
 bool within(double limit, const std::byte* file, const std::byte* ours, StoredType type) {
     const double a = value_at(file, type), b = value_at(ours, type);
+    if (!std::isfinite(a) || !std::isfinite(b)) return false;
     if (type == StoredType::BF16) limit += 2 * reference::half_bf16_ulp(std::max(std::abs(a), std::abs(b)));
     return std::abs(a - b) <= limit;
 }
