@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <cstdio>
 
+#include "tests/gpu/check_all.hpp"
 #include "tests/support/kernels/checks.hpp"
 #include "tests/support/kernels/gate_check.hpp"
 #include "tests/support/kernels/large_transpose.hpp"
@@ -10,24 +11,8 @@
 
 // On the GPU: the random shapes and programs that the host executor is tested with.
 
-namespace {
-
 using namespace tessera;
 using namespace tessera::test;
-
-template <class Case>
-void check_all(const char* kernel, const std::vector<Case>& cases, std::string (*check)(const Device&, const Case&)) {
-    const Device device = Device::cuda(0);
-    int right = 0;
-    for (const Case& c : cases) {
-        const std::string wrong = check(device, c);
-        CHECK(wrong == "");
-        if (wrong.empty()) ++right;
-    }
-    std::printf("%s: %d of %zu random shapes right on %s\n", kernel, right, cases.size(), device.name().c_str());
-}
-
-}  // namespace
 
 TEST_CASE("random shapes of the casts", "[gpu][quant]") {
     check_all("per_token_cast", thinned(token_cast_cases(600), 100), check_per_token_cast);
@@ -65,13 +50,13 @@ TEST_CASE("random shapes of the hyper-connection kernels", "[gpu][mhc][C25]") {
 
 TEST_CASE("random programs give the evaluator's bits", "[gpu][random]") {
     const Device device = Device::cuda(0);
-    int right = 0;
-    constexpr int count = 200;
-    for (std::uint64_t seed = 0; seed < count; ++seed) {
+    constexpr std::size_t count = 200;
+    const auto said = in_parallel(count, [&](std::size_t seed) { return check_on_device(device, seed); });
+    std::size_t right = 0;
+    for (std::size_t seed = 0; seed < count; ++seed) {
         INFO("seed " << seed);
-        const std::string wrong = check_on_device(device, seed);
-        CHECK(wrong == "");
-        if (wrong.empty()) ++right;
+        CHECK(said[seed] == "");
+        if (said[seed].empty()) ++right;
     }
-    std::printf("random programs: %d of %d right on %s\n", right, count, device.name().c_str());
+    std::printf("random programs: %zu of %zu right on %s\n", right, count, device.name().c_str());
 }
