@@ -40,6 +40,15 @@ using runtime::most_arguments;
     throw InternalError("a launch failed without a reason");
 }
 
+/// The record of a kernel that reports; else nothing.
+void prepare_report(const KernelState& k, const Stream& stream) {
+    if (!k.kernel || k.lowered->rules.empty()) return;
+    runtime::refuse_if_forked();
+    const runtime::CurrentContext current(stream.context());
+    runtime::DeviceState& state = stream.device().state();
+    state.reports().prepare(k.lowered, stream.handle(), state.memory_pool());
+}
+
 void launch_on_gpu(const KernelState& k, const Stream& stream, std::span<const TensorView> tensors,
                    std::uint64_t* values, std::int64_t blocks, bool dependent) {
     runtime::refuse_if_forked();
@@ -91,7 +100,8 @@ void CompiledKernel::launch(const Stream& stream, std::span<const TensorView> te
     std::uint64_t values[most_arguments];
     k.plan.bind(k.device, tensors, scalars, values);
     const std::int64_t blocks = k.plan.blocks(std::span<const std::uint64_t>(values, k.plan.scalars().size()));
-    if (blocks == 0 || runtime::only_preparing()) return;
+    if (runtime::only_preparing()) return prepare_report(k, stream);
+    if (blocks == 0) return;
     if (k.kernel)
         launch_on_gpu(k, stream, tensors, values, blocks, options.dependent);
     else

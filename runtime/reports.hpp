@@ -10,6 +10,7 @@
 
 #include "dsl/ir/report.hpp"
 #include "runtime/driver/api.hpp"
+#include "runtime/report_records.hpp"
 
 namespace tessera::runtime {
 
@@ -26,32 +27,39 @@ public:
     Reports(const Reports&) = delete;
     Reports& operator=(const Reports&) = delete;
 
-    /// The record for a launch of `program`, which has rules, on `stream`, also while that is captured. `pool`: where
-    /// memory for more records comes from. Errors: UsageError when there is no memory.
+    /// Makes the records for launches of `program`, which has rules, on `stream`, captured or not, if there are none.
+    /// `pool`: where memory for more records comes from. Errors: UsageError when there is no memory.
+    void prepare(const std::shared_ptr<const ir::Program>& program, void* stream, void* pool);
+
+    /// The record for a launch, also while the stream is captured. A first one is made in the order of the stream,
+    /// which waits for nothing; for a captured stream, beside it. Errors: UsageError when there is no memory.
     DriverPointer record_for(const std::shared_ptr<const ir::Program>& program, void* stream, void* pool);
 
     /// Waits for the stream. Errors: UsageError with the sentence of every kernel that reported; of the driver.
     void synchronize(void* stream);
 
-    /// Kernels and streams that have a record now.
+    /// Kernels and streams that have a record now; for launches in captures they count again.
     std::size_t count() const;
+    /// Pieces of device memory that the records are in; kept for records to come.
+    std::size_t allocations() const;
 
 private:
     struct Entry {
         std::shared_ptr<const ir::Program> program;
         void* stream = nullptr;
-        bool pending = false;   // launched since its stream was synchronised
-        bool captured = false;  // part of a graph that may run at any time
+        bool in_graphs = false;  // for captured launches
+        bool pending = false;    // launched since its stream was synchronised; in graphs: for ever
     };
     struct Key {
         const ir::Program* program;
         void* stream;
+        bool in_graph;
         friend bool operator==(const Key&, const Key&) = default;
     };
     struct KeyHash {
         std::size_t operator()(const Key& k) const {
             return reinterpret_cast<std::uintptr_t>(k.program) * 0x9E3779B97F4A7C15u ^
-                   reinterpret_cast<std::uintptr_t>(k.stream);
+                   reinterpret_cast<std::uintptr_t>(k.stream) ^ std::uintptr_t{k.in_graph};
         }
     };
     struct Look {
@@ -60,19 +68,26 @@ private:
         std::shared_ptr<const ir::Program> program;
     };
 
-    std::size_t new_entry(void* pool);
+    /// Where memory for a first record is cleared.
+    enum class Clear : std::uint8_t { beside_streams, on_stream };
+    std::size_t entry_for(const std::shared_ptr<const ir::Program>& program, const Key& key, Clear clear, void* pool);
+    std::size_t take(void* stream, Clear clear, void* pool);
+    bool take_free(void* stream, Clear clear, std::size_t& taken);
+    void give_free(std::size_t entry);
     void forget_dead_programs();
+    void abandon(std::size_t chunk);
     std::vector<Look> to_look_at(void* stream);
     std::vector<ir::Offender> read(const std::vector<Look>& looks, void* stream);
+    void set_ready(const std::vector<Look>& looks);
     void wait(void* stream) const;
     bool captured(void* stream) const;
 
     const DriverApi& api_;
     const std::string device_;
     mutable std::mutex mutex_;
-    std::vector<DriverPointer> chunks_;  // of memory, each with the records of as many entries
+    std::vector<ReportRecords> chunks_;  // entry i's record is in chunk i / ReportRecords::count
     std::vector<Entry> entries_;
-    std::vector<std::size_t> free_;  // entries without a program
+    std::vector<std::size_t> free_;  // entries without a program, in chunks that are ready
     std::unordered_map<Key, std::size_t, KeyHash> known_;
 };
 

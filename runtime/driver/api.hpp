@@ -106,6 +106,10 @@ inline constexpr int capture_mode_relaxed = 2;
     ENTRY(stream_capture_info, "cuStreamGetCaptureInfo_v2",                                                         \
           (void*, int*, std::uint64_t*, void**, const void**, std::size_t*))                                        \
     ENTRY(thread_capture_mode, "cuThreadExchangeStreamCaptureMode", (int*))                                         \
+    ENTRY(event_create, "cuEventCreate", (void**, unsigned))                                                        \
+    ENTRY(event_record, "cuEventRecord", (void*, void*))                                                            \
+    ENTRY(event_destroy, "cuEventDestroy_v2", (void*))                                                              \
+    ENTRY(stream_wait_event, "cuStreamWaitEvent", (void*, void*, unsigned))                                         \
     ENTRY(pool_create, "cuMemPoolCreate", (void**, const MemoryPoolProperties*))                                    \
     ENTRY(pool_set_attribute, "cuMemPoolSetAttribute", (void*, int, void*))                                         \
     ENTRY(allocate, "cuMemAllocFromPoolAsync", (DriverPointer*, std::size_t, void*, void*))                         \

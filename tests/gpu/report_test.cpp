@@ -92,6 +92,24 @@ TEST_CASE("two streams report apart, and the default stream for both") {
     CHECK(said(a) == "");
 }
 
+TEST_CASE("a first launch behind other work is told by the default stream, prepared or not") {
+    const Device d = Device::best();
+    const Stream all = Stream::default_of(d);
+    for (const bool prepared : {false, true}) {
+        const Stream a = d.stream();
+        const Numbers n(a);
+        const CompiledKernel k = Engine::of(d).compile(checked_copy("copy_d"));
+        const auto launch = [&] { k.launch(a, {n.x, n.y}, {Scalar("limit", 30)}); };
+        if (prepared) prepare(launch);
+        for (int i = 0; i < 200; ++i) copy(a, n.y, n.x);
+        launch();
+        CHECK_THAT(said(all), names(30));
+        CHECK(said(a) == "");
+        launch();
+        CHECK_THAT(said(a), names(30));
+    }
+}
+
 TEST_CASE("a captured launch reports after each replay") {
     const Device d = Device::best();
     const Stream s = d.stream(), other = d.stream();

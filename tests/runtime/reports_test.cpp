@@ -19,7 +19,9 @@ using runtime::Reports;
 namespace {
 
 std::set<void*> captured_streams;
-int next_stream, copies, capture_mode, waits;
+std::set<std::pair<void*, void*>> waited_for;  // a stream, and the one whose event it was given
+int next_stream, copies, capture_mode, waits, events;
+bool contexts_gone;
 
 int allocate(DriverPointer* address, std::size_t bytes, void*, void*) {
     *address = reinterpret_cast<DriverPointer>(std::aligned_alloc(256, bytes));  // for the process' life
@@ -45,6 +47,32 @@ int wait(void*) {
     ++waits;
     return 0;
 }
+int make_event(void** event, unsigned flags) {
+    CHECK(flags == 2);         // without times
+    CHECK(capture_mode == 2);  // relaxed
+    ++events;
+    *event = new void*;
+    return 0;
+}
+int record_event(void* event, void* stream) {
+    *static_cast<void**>(event) = stream;
+    return 0;
+}
+int wait_for_event(void* stream, void* event, unsigned) {
+    waited_for.emplace(stream, *static_cast<void**>(event));
+    return 0;
+}
+int destroy_event(void* event) {
+    --events;
+    delete static_cast<void**>(event);
+    return 0;
+}
+int current(void** context) {
+    *context = &contexts_gone;
+    return 0;
+}
+int push(void*) { return contexts_gone ? 709 : 0; }
+int pop(void**) { return 0; }
 int is_capturing(void* stream, int* status) {
     *status = captured_streams.contains(stream) ? 1 : 0;
     return 0;
@@ -62,9 +90,14 @@ struct Fixture {
 
     Fixture() {
         captured_streams.clear();
-        copies = capture_mode = waits = 0;
+        waited_for.clear();
+        copies = capture_mode = waits = events = next_stream = 0;
+        contexts_gone = false;
         api.allocate = allocate, api.fill_bytes = fill, api.copy = copy;
         api.stream_create = make_stream, api.stream_destroy = destroy_stream, api.stream_synchronize = wait;
+        api.event_create = make_event, api.event_record = record_event, api.event_destroy = destroy_event;
+        api.stream_wait_event = wait_for_event;
+        api.context_current = current, api.context_push = push, api.context_pop = pop;
         api.stream_is_capturing = is_capturing, api.thread_capture_mode = exchange_mode;
     }
 
@@ -142,6 +175,67 @@ TEST_CASE_METHOD(Fixture, "a captured launch keeps its record and is told after 
         CHECK_THAT(said(b), Contains("ids[5]"));
         CHECK(said(b) == "");
     }
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a first record is made on its own stream, without a wait; other streams read it after that") {
+    const auto k = kernel("k");
+    launch(k, a, 3);
+    CHECK((waits == 0 && next_stream == 0 && events == 1));
+    CHECK(said(b) == "");
+    CHECK(waited_for.empty());
+    CHECK_THAT(said(none), Contains("ids[3]"));
+    CHECK(waited_for == std::set<std::pair<void*, void*>>{{none, a}});
+    CHECK(events == 0);
+    launch(k, b, 4);  // of memory that is ready by now
+    CHECK(reports.allocations() == 1);
+    CHECK_THAT(said(none), Contains("ids[4]"));
+    CHECK(waited_for.size() == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "memory cleared on one stream serves no other, and no graph, before that is done") {
+    const auto k = kernel("k");
+    launch(k, a, 3);
+    launch(kernel("l"), a, 5);
+    CHECK(reports.allocations() == 1);
+    launch(k, b, 4);
+    CHECK(reports.allocations() == 2);
+    captured_streams.insert(a);
+    launch(k, a, 6);
+    captured_streams.clear();
+    CHECK(reports.allocations() == 3);
+    CHECK(next_stream == 1);  // of the graph's
+    CHECK_THAT(said(a), Contains("ids[3]") && Contains("ids[5]") && Contains("ids[6]"));
+    CHECK_THAT(said(b), Contains("ids[4]"));
+    CHECK((events == 0 && waited_for.empty()));
+}
+
+TEST_CASE_METHOD(Fixture, "prepared records leave nothing for the launch, captured or not") {
+    const auto k = kernel("k");
+    reports.prepare(k, a, nullptr);
+    reports.prepare(k, a, nullptr);
+    CHECK((reports.count() == 2 && reports.allocations() == 1 && waits == 1));
+    CHECK(said(a) == "");
+    CHECK(copies == 0);  // nothing was launched
+    launch(k, a, 3);
+    CHECK_THAT(said(a), Contains("ids[3]"));
+    captured_streams.insert(a);
+    launch(k, a, 4);
+    captured_streams.clear();
+    CHECK_THAT(said(b), Contains("ids[4]"));
+    CHECK((reports.count() == 2 && reports.allocations() == 1 && events == 0 && next_stream == 1));
+}
+
+TEST_CASE_METHOD(Fixture, "records whose context is gone are not read") {
+    launch(kernel("k"), a, 3);
+    contexts_gone = true;
+    CHECK(said(none) == "");
+    contexts_gone = false;
+    CHECK(said(none) == "");
+    CHECK((copies == 0 && waited_for.empty() && reports.count() == 0));
+    launch(kernel("l"), a, 4);  // a stream of another context at the old one's address
+    CHECK(reports.allocations() == 2);
+    CHECK_THAT(said(none), Contains("ids[4]"));
 }
 
 TEST_CASE_METHOD(Fixture, "synchronising costs nothing more where nothing can have been reported") {

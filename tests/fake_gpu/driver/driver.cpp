@@ -116,6 +116,7 @@ void fail_next(const char* symbol, int result) {
 }
 
 long live_allocations() { return state().live; }
+long live_events() { return state().events; }
 
 void reset_primary(int device) {
     const std::lock_guard lock(state().mutex);
@@ -311,6 +312,33 @@ int cuStreamGetCaptureInfo_v2(void* stream, int* status, std::uint64_t* number, 
     if (const int result = enter_stream("cuStreamGetCaptureInfo_v2", stream)) return result;
     *number = capture_of(stream);
     *status = *number != 0;
+    return success;
+}
+int cuEventCreate(void** event, unsigned) {
+    if (const int result = enter_context("cuEventCreate")) return result;
+    if (const int result = unsafe_in_capture()) return result;
+    *event = new Event{contexts().top(), contexts().top()->number};
+    ++state().events;
+    return success;
+}
+int cuEventRecord(void* event, void* stream) {
+    if (const int result = enter_stream("cuEventRecord", stream)) return result;
+    auto* const e = static_cast<Event*>(event);
+    if (e->context != contexts().top()) return invalid_handle;
+    e->recorded = true;
+    return success;
+}
+int cuStreamWaitEvent(void* stream, void* event, unsigned) {
+    if (const int result = enter_stream("cuStreamWaitEvent", stream)) return result;
+    const auto* const e = static_cast<Event*>(event);
+    if (!e->context->alive || e->number != e->context->number) die("cuStreamWaitEvent", "for a context that is gone");
+    if (capture_of(stream) != 0) static_cast<tessera::fake::Stream*>(stream)->broken = true;
+    return !e->recorded ? invalid_value : capture_of(stream) != 0 ? unsupported : success;
+}
+int cuEventDestroy_v2(void* event) {
+    if (const int result = enter("cuEventDestroy_v2", nullptr, contexts().top())) return result;
+    delete static_cast<Event*>(event);
+    --state().events;
     return success;
 }
 int cuThreadExchangeStreamCaptureMode(int* mode) {

@@ -39,6 +39,8 @@ void fail_next(const char* symbol, int result);
 
 /// Device memory that was taken and not given back.
 long live_allocations();
+/// Events that were made and not destroyed.
+long live_events();
 /// A reset of the primary context, as by cudaDeviceReset.
 void reset_primary(int device);
 bool begin_capture(void* stream);

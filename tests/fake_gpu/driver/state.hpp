@@ -26,6 +26,12 @@ struct Stream {
     bool broken = false;
 };
 
+struct Event {
+    Context* context;
+    int number;  // of the context
+    bool recorded = false;
+};
+
 struct Kernel {
     char name[64];
 };
@@ -54,7 +60,7 @@ struct State {
     Launch launch{};
     std::atomic<void (*)()> action{nullptr};
     Context* primary[device_count] = {};
-    std::atomic<long> live{0};
+    std::atomic<long> live{0}, events{0};
     std::atomic<int> captures{0};  // under way
     std::uint64_t last_capture = 0;
     Stream* captured[8] = {};
