@@ -182,8 +182,8 @@ std::shared_ptr<const Compiled> Compiler::replace(const Compiled& refused, Count
     wanted.target = refused.target;
     wanted.cuda_text = refused.cuda_text;
     const CacheKey key = key_of(wanted, options, counters);
-    auto made = replaced_.get(
-        key.digest, [&] { return compile(std::move(wanted), key, options, counters, driver_version); });
+    auto made =
+        replaced_.get(key.digest, [&] { return compile(std::move(wanted), key, options, counters, driver_version); });
     table_.set(key.digest, made);
     return made;
 }

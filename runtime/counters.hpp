@@ -32,8 +32,8 @@ public:
 
     Counters values() const {
         const auto ms = [](const std::atomic<std::int64_t>& ns) { return static_cast<double>(ns.load()) * 1e-6; };
-        return {memory_hits, disk_hits,     bundle_hits, misses,         compiles,   ms(record_ns), ms(lower_ns),
-                ms(emit_ns), ms(digest_ns), ms(disk_ns), ms(compile_ns), ms(load_ns)};
+        return {memory_hits,  disk_hits,   bundle_hits,   misses,      compiles,       ms(record_ns),
+                ms(lower_ns), ms(emit_ns), ms(digest_ns), ms(disk_ns), ms(compile_ns), ms(load_ns)};
     }
 };
 

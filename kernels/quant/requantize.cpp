@@ -85,8 +85,8 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOpt
         const auto store_codes = [&](const auto& inv) {
             const bool exact = round && from.scale_layout == ScaleLayout::packed_ue8m0;
             // A thread that holds few codes of a group is done sooner with their values than with a table.
-            const auto out = aligned ? recoded<Out>(codes, xs * inv, exact)
-                                     : recoded<Out>(cast<f16>(codes), xs * inv, exact);
+            const auto out =
+                aligned ? recoded<Out>(codes, xs * inv, exact) : recoded<Out>(cast<f16>(codes), xs * inv, exact);
             store(t.y.block({tile.rows, tile.cols}, {m, n}), out.merge(axis<2>).merge(axis<1>));
         };
         if (group == small) {

@@ -28,7 +28,8 @@ struct Scales {
 };
 
 /// c / largest and largest / c for c ≥ 2⁻²⁷ and 4 ≤ largest ≤ 448 (below 4 an inverse may be subnormal, and would be
-/// rounded twice), with IEEE's bits and without its branches. The scaled c lies where bounded division may be used, an infinite one at a number whose quotients become ∞ and 0 again.
+/// rounded twice), with IEEE's bits and without its branches. The scaled c lies where bounded division may be used, an
+/// infinite one at a number whose quotients become ∞ and 0 again.
 template <int R>
 Scales<R> unrounded_scales(const Value<f32, R>& c, float largest) {
     const auto d = min(c * 0x1p-64f, 0x1p95f);

@@ -134,7 +134,8 @@ std::string difference(const char* name, const Numbers& got, const Exact& exact,
     for (std::size_t i = 0; i < got.size(); ++i) {
         const double a = static_cast<double>(got[i]), b = exact.value[i];
         if (std::isnan(a) && std::isnan(b)) continue;
-        const double half = bf16 ? bf16_ulp(std::fmax(std::fabs(a), std::fabs(b))) / 2 : 0x1p-120;  // below which FP32 underflows
+        const double half =
+            bf16 ? bf16_ulp(std::fmax(std::fabs(a), std::fabs(b))) / 2 : 0x1p-120;  // below which FP32 underflows
         if (!(std::fabs(a - b) <= exact.limit[i] + half))
             return fmt::format("{}[{}] is {:.9g}, but must be within {:.3g} of {:.9g}", name, i, a,
                                exact.limit[i] + half, b);

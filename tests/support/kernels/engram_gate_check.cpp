@@ -179,8 +179,9 @@ private:
         const auto w = values_of<float>(gw.read(stream_));
         // One specialisation may take wide and the other narrow vectors: then sums have other orders.
         const bool same = c_.shift == 0;
-        if (same && (x != read<std::uint16_t>(given.grad_hidden_states) || k != read<std::uint16_t>(given.grad_k) ||
-                     v != read<std::uint16_t>(given.grad_v) || gw.read(stream_) != bytes_of(read<float>(given.grad_w_partial))))
+        if (same &&
+            (x != read<std::uint16_t>(given.grad_hidden_states) || k != read<std::uint16_t>(given.grad_k) ||
+             v != read<std::uint16_t>(given.grad_v) || gw.read(stream_) != bytes_of(read<float>(given.grad_w_partial))))
             return "two runs of the backward differ";
         const auto g = reference::engram_backward(reference_gate(), doubles(in_.go),
                                                   {scores_.dot, scores_.gate, scores_.rx, scores_.rk});
