@@ -2,9 +2,9 @@
 
 #include <deque>
 
+#include "reference/mhc.hpp"
 #include "tools/tessera/device_tensor.hpp"
 #include "tools/tessera/kernels.hpp"
-#include "tools/tessera/mhc_reference.hpp"
 
 // What the entries of the hyper-connection kernels share.
 

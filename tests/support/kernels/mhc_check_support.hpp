@@ -3,9 +3,9 @@
 #include <exception>
 #include <initializer_list>
 
+#include "reference/mhc.hpp"
 #include "tests/support/kernels/mhc_check.hpp"
 #include "tests/support/kernels/mhc_tensors.hpp"
-#include "tools/tessera/mhc_reference.hpp"
 
 namespace tessera::test {
 

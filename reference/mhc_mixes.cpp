@@ -2,7 +2,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
-#include "tools/tessera/mhc_reference.hpp"
+#include "reference/mhc.hpp"
 
 namespace tessera::mhc_reference {
 

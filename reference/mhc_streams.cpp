@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "tools/tessera/mhc_reference.hpp"
+#include "reference/mhc.hpp"
 
 namespace tessera::mhc_reference {
 
