@@ -42,15 +42,17 @@ std::vector<float> hard_values(std::int64_t count) {
     return values;
 }
 
-/// Larger first, NaN last, stable.
+/// Larger first, NaN last, of equal ones the lower index.
 template <class T>
 std::vector<std::int32_t> order_of(const T* line, std::int64_t cols) {
     std::vector<std::int32_t> order(static_cast<std::size_t>(cols));
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    const auto before = [&](std::int32_t a, std::int32_t b) {
         if (std::isnan(static_cast<double>(line[b]))) return !std::isnan(static_cast<double>(line[a]));
         return line[a] > line[b];
-    });
+    };
+    std::sort(order.begin(), order.end(),
+              [&](std::int32_t a, std::int32_t b) { return before(a, b) || (!before(b, a) && a < b); });
     return order;
 }
 

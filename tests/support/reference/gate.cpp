@@ -34,8 +34,9 @@ std::vector<double> softmax_of(const std::vector<float>& logits) {
 std::vector<std::int64_t> first_of(const std::vector<float>& values, std::int64_t count) {
     std::vector<std::int64_t> order(values.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::int64_t a, std::int64_t b) { return before(values[a], values[b]); });
+    std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+        return before(values[a], values[b]) || (!before(values[b], values[a]) && a < b);
+    });
     order.resize(static_cast<std::size_t>(count));
     return order;
 }
