@@ -71,7 +71,7 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOpt
         const std::int64_t shared = x_sf.shared_columns(tile);
         const std::int64_t large = std::max(shared, group), small = std::min(shared, group);
         const Pieces p{tile.cols / large, large / small, small};
-        k.threads(128, aligned ? 0 : 1);
+        k.threads(128, aligned && small >= 16 ? 0 : 1);  // scales of narrow blocks fill the registers
         const auto [m, n] = k.grid(ceil_div(sf.rows(), tile.rows),
                                    std::max(ceil_div(hidden, tile.cols), ceil_div(sf.groups(), tile.cols / group)));
 
@@ -112,7 +112,7 @@ Program rows_recorded(std::int64_t hidden, const QuantizedLayout& from, const Ca
         const bool round = rounds(o.scale_layout, o.round_sf);
         const ScaledTile tile = ScaledTile::choose(hidden, from.block_rows, 4096);
         const std::int64_t shared = x_sf.shared_columns(tile), groups = sf.groups();
-        k.threads(128);
+        k.threads(128, 1);
         const auto [m] = k.grid(ceil_div(sf.rows(), tile.rows));
         const auto codes = [&](const Index& step) {
             return cast<f16>(load(t.x.block({tile.rows, tile.cols}, {m, step}))).split(axis<1>, shared);
