@@ -7,16 +7,6 @@
 
 namespace tessera::engram {
 
-namespace {
-
-void check_device(const char* function, const char* name, const Stream& stream, const TensorView& x) {
-    if (!x.device.shares_memory(stream.device()))
-        throw UsageError(fmt::format("{}: {} lies on {}, but the stream is of {}; copy it there first", function, name,
-                                     x.device.name(), stream.device().name()));
-}
-
-}  // namespace
-
 void check_kind(const char* function, const char* name, const Stream& stream, const TensorView& x, Element element,
                 int rank) {
     if (x.element != element || x.rank() != rank)
@@ -26,15 +16,6 @@ void check_kind(const char* function, const char* name, const Stream& stream, co
         if (x.extents[i] < 1)
             throw UsageError(fmt::format("{}: {} has extents {}; all but the first are at least 1", function, name,
                                          text_of(x.extents)));
-    check_device(function, name, stream, x);
-}
-
-void check_dense(const char* function, const char* name, const Stream& stream, const TensorView& x, Element element,
-                 const Shape& extents) {
-    if (x.element != element || !(x.extents == extents) || !x.is_contiguous())
-        throw UsageError(fmt::format("{}: {} is {} {} with strides {}, but must be {} {} and dense", function, name,
-                                     name_of(x.element), text_of(x.extents), text_of(x.strides), name_of(element),
-                                     text_of(extents)));
     check_device(function, name, stream, x);
 }
 

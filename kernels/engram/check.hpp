@@ -2,8 +2,7 @@
 
 #include <initializer_list>
 
-#include "runtime/stream.hpp"
-#include "runtime/tensor_view.hpp"
+#include "kernels/check.hpp"
 
 // What the checks of arguments share.
 
@@ -13,9 +12,6 @@ namespace tessera::engram {
 /// stream's device.
 void check_kind(const char* function, const char* name, const Stream& stream, const TensorView& x, Element element,
                 int rank);
-/// Errors: UsageError unless the view has this type and these extents, is dense, and lies on the stream's device.
-void check_dense(const char* function, const char* name, const Stream& stream, const TensorView& x, Element element,
-                 const Shape& extents);
 /// Errors: UsageError unless it is a dense bf16 matrix (C, H) with at least one element.
 void check_weight(const char* function, const char* name, const Stream& stream, const TensorView& x);
 

@@ -5,16 +5,11 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
+#include "kernels/check.hpp"
 
 namespace tessera::mhc {
 
 namespace {
-
-void check_device(const char* function, const char* name, const Stream& stream, const TensorView& t) {
-    if (!t.device.shares_memory(stream.device()))
-        throw UsageError(fmt::format("{}: {} lies on {}, but the stream is of {}; copy it there first", function, name,
-                                     t.device.name(), stream.device().name()));
-}
 
 /// Whether the extents are leading axes of `tokens` in all, then `tail`.
 bool fits(const Shape& extents, std::int64_t tokens, const Shape& tail) {
@@ -85,11 +80,7 @@ TensorView strided_rows(const char* function, const char* name, const Stream& st
 
 TensorView parameter(const char* function, const char* name, const Stream& stream, const TensorView& t, Element element,
                      const Shape& extents) {
-    if (t.element != element || !(t.extents == extents) || !t.is_contiguous())
-        throw UsageError(fmt::format("{}: {} is {} {} with strides {}, but must be {} {} and dense", function, name,
-                                     name_of(t.element), text_of(t.extents), text_of(t.strides), name_of(element),
-                                     text_of(extents)));
-    check_device(function, name, stream, t);
+    check_dense(function, name, stream, t, element, extents);
     return t;
 }
 

@@ -163,9 +163,7 @@ void check_scale_options(const TensorView& x, const TensorView& x_sf, const Stre
         if (x_sf.extents[i] > 1 && x_sf.strides[i] < 0)
             throw UsageError(fmt::format("{}: x_sf has strides {}; none may be negative; copy it first", with_sf,
                                          text_of(x_sf.strides)));
-    if (!x_sf.device.shares_memory(stream.device()))
-        throw UsageError(fmt::format("{}: x_sf lies on {}, but the stream is of {}; copy it there first", with_sf,
-                                     x_sf.device.name(), stream.device().name()));
+    check_device(with_sf, "x_sf", stream, x_sf);
 }
 
 /// Column-major scales with what rounding up adds to each column.

@@ -28,16 +28,6 @@ RowTile row_tile(std::int64_t length, std::int64_t vector) {
     return {rows, lanes * slots * vector, static_cast<int>(threads)};
 }
 
-namespace {
-
-void check_device(const char* function, const char* name, const Stream& stream, const TensorView& x) {
-    if (!x.device.shares_memory(stream.device()))
-        throw UsageError(fmt::format("{}: {} lies on {}, but the stream is of {}; copy it there first", function, name,
-                                     x.device.name(), stream.device().name()));
-}
-
-}  // namespace
-
 void check_rows(const char* function, const char* name, const Stream& stream, const TensorView& x) {
     if (x.rank() != 2)
         throw UsageError(fmt::format("{}: {} has rank {} (extents {}); it is a matrix", function, name, x.rank(),
@@ -49,15 +39,6 @@ void check_rows(const char* function, const char* name, const Stream& stream, co
         throw UsageError(fmt::format(
             "{}: {} has strides {}; rows must be dense (inner stride 1) and the row stride at least 0; copy it first",
             function, name, text_of(x.strides)));
-    check_device(function, name, stream, x);
-}
-
-void check_dense(const char* function, const char* name, const Stream& stream, const TensorView& x, Element element,
-                 const Shape& extents) {
-    if (x.element != element || !(x.extents == extents) || !x.is_contiguous())
-        throw UsageError(fmt::format("{}: {} is {} {} with strides {}, but must be {} {} and dense", function, name,
-                                     name_of(x.element), text_of(x.extents), text_of(x.strides), name_of(element),
-                                     text_of(extents)));
     check_device(function, name, stream, x);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "runtime/stream.hpp"
-#include "runtime/tensor_view.hpp"
+#include "kernels/check.hpp"
 
 // What the kernels that move rows share: how rows are cut into tiles, and the checks of their arguments.
 
@@ -19,9 +18,6 @@ RowTile row_tile(std::int64_t length, std::int64_t vector);
 
 /// Errors: UsageError unless the matrix has inner stride 1 and a row stride ≥ 0 and lies on the stream's device.
 void check_rows(const char* function, const char* name, const Stream& stream, const TensorView& x);
-/// Errors: UsageError unless the view has this type and these extents, and is dense.
-void check_dense(const char* function, const char* name, const Stream& stream, const TensorView& x, Element element,
-                 const Shape& extents);
 /// Errors: UsageError unless token_topk_to_pos is i32 (tokens, K ≥ 1) with inner stride 1.
 void check_positions(const char* function, const Stream& stream, const TensorView& positions, std::int64_t tokens);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
+#include "kernels/check.hpp"
 #include "kernels/quant/scale_input.hpp"
 
 namespace tessera::quant {
@@ -20,9 +21,7 @@ void check_input(const char* function, const Stream& stream, const TensorView& x
         throw UsageError(fmt::format(
             "{}: x has strides {}; rows must be dense (inner stride 1) and the row stride at least 0; copy it first",
             function, text_of(x.strides)));
-    if (!x.device.shares_memory(stream.device()))
-        throw UsageError(fmt::format("{}: x lies on {}, but the stream is of {}; copy it there first", function,
-                                     x.device.name(), stream.device().name()));
+    check_device(function, "x", stream, x);
 }
 
 void check_codes(const char* function, const TensorView& data, Element format, const TensorView& x) {

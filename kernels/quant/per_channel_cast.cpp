@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
+#include "kernels/check.hpp"
 #include "kernels/dispatch.hpp"
 #include "kernels/quant/channel.hpp"
 #include "kernels/quant/scale_input.hpp"
@@ -223,9 +224,7 @@ std::int64_t rows_of(const char* function, const Stream& stream, const TensorVie
     if (pos->element != i32 || pos->rank() != 1 || !pos->is_contiguous())
         throw UsageError(fmt::format("{}: pos_to_token is {} {} with strides {}, but must be i32 [rows] and dense",
                                      function, name_of(pos->element), text_of(pos->extents), text_of(pos->strides)));
-    if (!pos->device.shares_memory(stream.device()))
-        throw UsageError(fmt::format("{}: pos_to_token lies on {}, but the stream is of {}; copy it there first",
-                                     function, pos->device.name(), stream.device().name()));
+    check_device(function, "pos_to_token", stream, *pos);
     return pos->extents[0];
 }
 

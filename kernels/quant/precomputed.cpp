@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
+#include "kernels/check.hpp"
 #include "kernels/dispatch.hpp"
 #include "kernels/quant/cast_input.hpp"
 #include "kernels/quant/scale_input.hpp"
@@ -64,9 +65,7 @@ void check_given_scales(const Cast& c, const Stream& stream, const TensorView& s
     if (sf.element != f32 || !(sf.extents == extents) || !sf.is_contiguous())
         throw UsageError(fmt::format("{}: sf is {} {} with strides {}, but must be f32 {} and dense", c.name,
                                      name_of(sf.element), text_of(sf.extents), text_of(sf.strides), text_of(extents)));
-    if (!sf.device.shares_memory(stream.device()))
-        throw UsageError(fmt::format("{}: sf lies on {}, but the stream is of {}; copy it there first", c.name,
-                                     sf.device.name(), stream.device().name()));
+    check_device(c.name, "sf", stream, sf);
 }
 
 Program program(const Cast& c, Element in, std::int64_t hidden, Element format, bool aligned) {

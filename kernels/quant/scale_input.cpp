@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "dsl/base/error.hpp"
+#include "kernels/check.hpp"
 #include "kernels/quant/cast_input.hpp"
 
 namespace tessera::quant {
@@ -91,10 +92,8 @@ void check_quantized(const char* function, const Stream& stream, const Quantized
     if (extents[1 - inner] > 1 && x.sf.strides[1 - inner] < extents[inner])
         throw UsageError(
             fmt::format("{}: x_sf has strides {}, so that its lines overlap", function, text_of(x.sf.strides)));
-    for (const TensorView* t : {&x.data, &x.sf})
-        if (!t->device.shares_memory(stream.device()))
-            throw UsageError(fmt::format("{}: x lies on {}, but the stream is of {}; copy it there first", function,
-                                         t->device.name(), stream.device().name()));
+    check_device(function, "x", stream, x.data);
+    check_device(function, "x_sf", stream, x.sf);
 }
 
 ScaleArgument scale_argument(const QuantizedView& x) {

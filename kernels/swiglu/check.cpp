@@ -4,26 +4,12 @@
 #include <initializer_list>
 
 #include "dsl/base/error.hpp"
+#include "kernels/check.hpp"
 #include "kernels/quant/cast_input.hpp"
 
 namespace tessera::swiglu {
 
 namespace {
-
-void check_device(const char* function, const char* name, const TensorView& t, const Stream& stream) {
-    if (!t.device.shares_memory(stream.device()))
-        throw UsageError(fmt::format("{}: {} lies on {}, but the stream is of {}; copy it there first", function, name,
-                                     t.device.name(), stream.device().name()));
-}
-
-void check_tensor(const char* function, const char* name, const TensorView& t, Element element, const Shape& extents,
-                  const Stream& stream) {
-    if (t.element != element || !(t.extents == extents) || !t.is_contiguous())
-        throw UsageError(fmt::format("{}: {} is {} {} with strides {}, but must be {} {} and dense", function, name,
-                                     name_of(t.element), text_of(t.extents), text_of(t.strides), name_of(element),
-                                     text_of(extents)));
-    check_device(function, name, t, stream);
-}
 
 /// f32 (T, K)
 void check_slots(const char* function, const char* name, const TensorView& t, Element element, const Stream& stream) {
@@ -31,7 +17,7 @@ void check_slots(const char* function, const char* name, const TensorView& t, El
         throw UsageError(fmt::format("{}: {} is {} {} with strides {}, but must be a dense {} matrix (tokens, top-k)",
                                      function, name, name_of(t.element), text_of(t.extents), text_of(t.strides),
                                      name_of(element)));
-    check_device(function, name, t, stream);
+    check_device(function, name, stream, t);
 }
 
 bool is_group(std::int64_t n) { return n == 16 || n == 32 || n == 64 || n == 128; }
@@ -82,15 +68,15 @@ ForwardArguments check_forward(const Stream& stream, const TensorView& x, const 
     a.scales = {options.scale_layout, tokens, ceil_div(a.hidden, options.num_per_channels)};
     a.shape = {maps.pos_to_token_topk.has_value(), maps.pos_to_expert.has_value(), maps.clamped_count.has_value()};
     if (a.shape.weights) {
-        check_tensor(forward, "pos_to_token_topk", *maps.pos_to_token_topk, i32, {tokens}, stream);
+        check_dense(forward, "pos_to_token_topk", stream, *maps.pos_to_token_topk, i32, {tokens});
         if (!maps.topk_weights)
             throw UsageError(
                 fmt::format("{}: pos_to_token_topk is given without topk_weights; give both or none", forward));
         check_slots(forward, "topk_weights", *maps.topk_weights, f32, stream);
     }
-    if (a.shape.pos_to_expert) check_tensor(forward, "pos_to_expert", *maps.pos_to_expert, i32, {tokens}, stream);
+    if (a.shape.pos_to_expert) check_dense(forward, "pos_to_expert", stream, *maps.pos_to_expert, i32, {tokens});
     if (a.shape.count) {
-        check_tensor(forward, "clamped_count", *maps.clamped_count, i64, {3}, stream);
+        check_dense(forward, "clamped_count", stream, *maps.clamped_count, i64, {3});
         if (!options.swiglu_clamp_value)
             throw UsageError(fmt::format(
                 "{}: clamped_count is given without swiglu_clamp_value; nothing is cut, so give both or none",
@@ -101,9 +87,9 @@ ForwardArguments check_forward(const Stream& stream, const TensorView& x, const 
 
 void check_forward_outputs(const ForwardArguments& a, const TensorView& data, const TensorView& sf,
                            const Stream& stream) {
-    check_tensor(forward, "data", data, e4m3, {a.tokens, a.hidden}, stream);
+    check_dense(forward, "data", stream, data, e4m3, {a.tokens, a.hidden});
     quant::check_scales(forward, sf, a.scales);
-    check_device(forward, "sf", sf, stream);
+    check_device(forward, "sf", stream, sf);
 }
 
 void launch_forward(const CompiledKernel& kernel, const Stream& stream, const ForwardArguments& a,
@@ -139,7 +125,7 @@ BackwardArguments check_backward(const Stream& stream, const BackwardInputs& inp
     if (x.element != e4m3 || x.rank() < 2 || !x.is_contiguous())
         throw UsageError(fmt::format("{}: x is {} {} with strides {}, but must be dense e4m3 (tokens, 2 · channels)",
                                      backward, name_of(x.element), text_of(x.extents), text_of(x.strides)));
-    check_device(backward, "x", x, stream);
+    check_device(backward, "x", stream, x);
     const std::int64_t columns = x.extents.back();
     if (columns < 2 || columns % 2 != 0)
         throw UsageError(
@@ -148,26 +134,26 @@ BackwardArguments check_backward(const Stream& stream, const BackwardInputs& inp
     for (int i = 0; i + 1 < x.rank(); ++i) tokens *= x.extents[i];
     check_backward_options(columns / 2, options);
     const BackwardArguments a{tokens, columns / 2, columns / 2 / options.num_per_channels, inputs.weight.extents};
-    check_tensor(backward, "x_sf", inputs.x_sf, f32, {tokens, 2 * a.groups}, stream);
+    check_dense(backward, "x_sf", stream, inputs.x_sf, f32, {tokens, 2 * a.groups});
     const TensorView& g = inputs.grad_out;
     if (g.element != bf16 || g.count() != tokens * a.hidden || !g.is_contiguous())
         throw UsageError(
             fmt::format("{}: grad_out is {} {} with strides {}, but must be dense bf16 with {} × {} elements", backward,
                         name_of(g.element), text_of(g.extents), text_of(g.strides), tokens, a.hidden));
-    check_device(backward, "grad_out", g, stream);
+    check_device(backward, "grad_out", stream, g);
     check_slots(backward, "weight", inputs.weight, f32, stream);
-    check_tensor(backward, "pos_to_token_topk", inputs.pos_to_token_topk, i32, {tokens}, stream);
-    check_tensor(backward, "token_topk_to_pos", inputs.token_topk_to_pos, i32, a.slots, stream);
+    check_dense(backward, "pos_to_token_topk", stream, inputs.pos_to_token_topk, i32, {tokens});
+    check_dense(backward, "token_topk_to_pos", stream, inputs.token_topk_to_pos, i32, a.slots);
     return a;
 }
 
 void check_backward_outputs(const BackwardArguments& a, const BackwardOutputs<TensorView>& outputs,
                             const Stream& stream) {
-    check_tensor(backward, "out", outputs.out, bf16, {a.tokens, a.hidden}, stream);
-    check_tensor(backward, "x_grad_q", outputs.x_grad_q, e4m3, {a.tokens, 2 * a.hidden}, stream);
-    check_tensor(backward, "x_grad_sf", outputs.x_grad_sf, f32, {a.tokens, 2 * a.groups}, stream);
-    check_tensor(backward, "x_grad", outputs.x_grad, bf16, {a.tokens, 2 * a.hidden}, stream);
-    check_tensor(backward, "weight_grad", outputs.weight_grad, f32, a.slots, stream);
+    check_dense(backward, "out", stream, outputs.out, bf16, {a.tokens, a.hidden});
+    check_dense(backward, "x_grad_q", stream, outputs.x_grad_q, e4m3, {a.tokens, 2 * a.hidden});
+    check_dense(backward, "x_grad_sf", stream, outputs.x_grad_sf, f32, {a.tokens, 2 * a.groups});
+    check_dense(backward, "x_grad", stream, outputs.x_grad, bf16, {a.tokens, 2 * a.hidden});
+    check_dense(backward, "weight_grad", stream, outputs.weight_grad, f32, a.slots);
 }
 
 }  // namespace tessera::swiglu

@@ -3,6 +3,7 @@
 
 #include "dsl/base/error.hpp"
 #include "dsl/front/kernel.hpp"
+#include "kernels/check.hpp"
 #include "kernels/transpose.hpp"
 #include "runtime/compiled_kernel.hpp"
 #include "runtime/engine.hpp"
@@ -73,9 +74,7 @@ void check(const char* function, const Stream& stream, const TensorView& x) {
         if (s < 0)
             throw UsageError(
                 fmt::format("{}: x has strides {}; none may be negative; copy it first", function, text_of(x.strides)));
-    if (!x.device.shares_memory(stream.device()))
-        throw UsageError(fmt::format("{}: x lies on {}, but the stream is of {}; copy it there first", function,
-                                     x.device.name(), stream.device().name()));
+    check_device(function, "x", stream, x);
 }
 
 void check_rank(const char* function, const TensorView& x, int rank) {
