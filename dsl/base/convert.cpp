@@ -97,6 +97,7 @@ float decode_float(Element from, uint64_t bits) {
     switch (from) {
         case Element::f64: return static_cast<float>(std::bit_cast<double>(bits));
         case Element::f32: return convert::real(b);
+        case Element::tf32: return convert::from_tf32(b);
         case Element::f16: return convert::from_f16(b);
         case Element::bf16: return convert::from_bf16(b);
         case Element::e5m2: return convert::from_e5m2(b);
@@ -112,6 +113,7 @@ uint64_t encode_float(Element to, float value) {
     switch (to) {
         case Element::f64: return std::bit_cast<uint64_t>(static_cast<double>(value));
         case Element::f32: return value != value ? nan_f32 : convert::bits(value);
+        case Element::tf32: return convert::to_tf32(value);
         case Element::f16: return convert::to_f16(value);
         case Element::bf16: return convert::to_bf16(value);
         case Element::e5m2: return convert::to_e5m2(value);

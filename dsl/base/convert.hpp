@@ -11,6 +11,7 @@
 //   rounding    to nearest, ties to even, subnormals included
 //   overflow    e4m3, e5m2 and e2m1 saturate to ±448, ±57344 and ±6 (infinities too); f16, bf16 and f32 go to infinity
 //   NaN         becomes the format's 0x7F…F without a sign; e2m1 has none: +6
+//   tf32        is an f32 whose low 13 bits are 0; rounds to nearest, ties away from 0
 //   e5m6        is the top 12 bits of an f16, but rounds by a rule of its own: see to_e5m6
 //   ue8m0       is the exponent field of an f32: 0 reads as 0.0 and 255 as +inf; writing drops sign and mantissa
 
@@ -128,12 +129,19 @@ inline u32 to_e5m6(float x) {
 }
 inline float from_e5m6(u32 b) { return from_f16(b << 4); }
 
+/// Ties go away from 0.
+inline u32 to_tf32(float x) {
+    const u32 b = bits(x);
+    return is_nan(b) ? nan_f32 : (b + 0x1000) & ~0x1FFFu;
+}
+inline float from_tf32(u32 b) { return real(b); }
+
 inline float from_ue8m0(u32 b) { return real(b << 23); }
 inline u32 to_ue8m0(float x) { return (bits(x) >> 23) & 0xFF; }
 
 }  // namespace convert
 
-/// Value of a code of a float format (f64: rounded to f32). Errors: InternalError for tf32 and integers.
+/// Value of a code of a float format (f64: rounded to f32). Errors: InternalError for integers.
 float decode_float(Element from, std::uint64_t bits);
 
 /// Code of a value, rounded by the rules above. Errors: as decode_float.

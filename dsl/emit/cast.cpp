@@ -155,6 +155,7 @@ Text Expressions::cast(Element to, Piece from) {
         return narrow_halves(type, {&word, 1});
     }
     if (to == ue8m0) return infix(call("__float_as_uint", f32_to_round(from)), ">>", {"23"}, Precedence::shift);
+    if (to == tf32 && is_narrow_float(type)) return as_f32(from);  // it holds every value of these
     if (to == tf32) return call(helpers_.use("tf32_from_f32"), f32_to_round(from));
     if (is_narrow_float(to)) {
         const Text value = f32_to_round(from);

@@ -166,7 +166,7 @@ Helper to_tf32() {
     return {"tf32_from_f32",
             R"(__device__ __forceinline__ float tf32_from_f32(float x) {
     unsigned r;
-    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
     return __uint_as_float(r);
 }
 )",
@@ -244,6 +244,7 @@ std::span<const Helper> helper_table() {
         for (Helper& helper : e2m1_helpers()) all->push_back(std::move(helper));
         for (Helper& helper : e5m6_helpers()) all->push_back(std::move(helper));
         for (Helper& helper : lookup_helpers()) all->push_back(std::move(helper));
+        for (Helper& helper : mma_helpers()) all->push_back(std::move(helper));
         all->push_back(report_helper());
         return all;
     }();

@@ -240,6 +240,15 @@ void Statements::print(const ir::CopyVector& copy) {
         fmt::format("{}{}({}, {}, {});", guard, name, in.text, address(copy.to).text, address(copy.from).text));
 }
 
+void Statements::print(const ir::MmaTile& product) {
+    const Element type = product.a[0]->type;
+    std::string line = helpers_.use(fmt::format("mma_{}", name_of(type))) + "(";
+    for (ir::Ref index : product.into) line += array_word(product.array, index, 0) + ", ";
+    for (ir::Ref word : product.a) line += expressions_.word(word).relax().text + ", ";
+    line += expressions_.word(product.b[0]).relax().text + ", " + expressions_.word(product.b[1]).relax().text;
+    writer_.line(line + ");");
+}
+
 void Statements::print(const ir::WaitCopies&) { writer_.line(helpers_.use("wait_copies") + "();"); }
 
 void Statements::print(const ir::ReportElement& report) {

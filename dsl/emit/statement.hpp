@@ -30,6 +30,7 @@ private:
     void print(const ir::LoadVector& load);
     void print(const ir::StoreVector& store);
     void print(const ir::AtomicAdd& add);
+    void print(const ir::MmaTile& product);
     void print(const ir::CopyVector& copy);
     void print(const ir::WaitCopies&);
     void print(const ir::ReportElement& report);

@@ -4,6 +4,7 @@
 #include "dsl/front/memory.hpp"
 #include "dsl/front/program.hpp"
 #include "dsl/front/selection.hpp"
+#include "dsl/front/tensor_core.hpp"
 
 namespace tessera {
 

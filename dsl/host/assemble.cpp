@@ -138,6 +138,25 @@ private:
         code_.accesses.back().copy = true;
     }
 
+    void statement(const ir::Statement& s, const ir::MmaTile& op) {
+        Draft draft{Kind::mma, false, nullptr, static_cast<std::uint32_t>(code_.mmas.size()), {}, {}};
+        std::vector<std::size_t> into;
+        for (ir::Ref index : op.into) {
+            into.push_back(values_.known_index(index));
+            const Lanes now = values_.read_words(op.array, into.back(), s.place);
+            draft.ins.push_back(numbering_.per_thread(now[0]));
+            draft.outs.push_back(numbering_.fresh(false, false));
+        }
+        for (const std::vector<ir::Ref>* operand : {&op.a, &op.b})
+            for (ir::Ref word : *operand) {
+                const Lanes elements = values_(word);
+                for (int i = 0; i < word->lanes(); ++i) draft.ins.push_back(numbering_.per_thread(elements[i]));
+            }
+        for (std::size_t i = 0; i < into.size(); ++i) words_.set(op.array, into[i], draft.outs[i]);
+        code_.mmas.push_back(op.a[0]->type);
+        numbering_.emit(std::move(draft));
+    }
+
     void statement(const ir::Statement&, const ir::WaitCopies&) {
         numbering_.emit({Kind::wait, true, nullptr, 0, {}, {}});
     }

@@ -31,6 +31,7 @@ enum class Kind : std::uint8_t {
     defined,     // in[0]: whether the word that undefined_reads[info] names has been written
     report,      // in[0]: where not 0, the record meets (rules[info], in[1], in[2])
     bounded,     // in[0]: where not 0, in[1] / in[2] lies outside of what the division at divisions[info] allows
+    mma,         // outs = the first four ins + the product of the others; info: index into mmas
     finish,
 };
 
@@ -74,6 +75,7 @@ struct Code {
     std::vector<AccessInfo> accesses;
     std::vector<UndefinedRead> undefined_reads;
     std::vector<Place> divisions;
+    std::vector<Element> mmas;  // the operands' type
     std::vector<int> rules;  // indices into Program::rules
     std::size_t file_bytes = 0;
 

@@ -45,6 +45,8 @@ struct SmallFloat {
 template <>
 struct Values<Element::bf16> : SmallFloat<convert::from_bf16, convert::to_bf16> {};
 template <>
+struct Values<Element::tf32> : SmallFloat<convert::from_tf32, convert::to_tf32> {};
+template <>
 struct Values<Element::f16> : SmallFloat<convert::from_f16, convert::to_f16> {};
 template <>
 struct Values<Element::e5m2> : SmallFloat<convert::from_e5m2, convert::to_e5m2> {};
@@ -93,6 +95,7 @@ auto for_element(Element e, Fn&& fn) -> decltype(fn.template operator()<Element:
     switch (e) {
         case Element::f64: return fn.template operator()<Element::f64>();
         case Element::f32: return fn.template operator()<Element::f32>();
+        case Element::tf32: return fn.template operator()<Element::tf32>();
         case Element::f16: return fn.template operator()<Element::f16>();
         case Element::bf16: return fn.template operator()<Element::bf16>();
         case Element::e5m2: return fn.template operator()<Element::e5m2>();

@@ -5,6 +5,7 @@
 
 #include "dsl/base/convert.hpp"
 #include "dsl/base/error.hpp"
+#include "dsl/host/mma.hpp"
 
 namespace tessera::host {
 
@@ -77,6 +78,7 @@ void Machine::run(Cursor& cursor) {
                 break;
             case Kind::report: report(i, cursor); break;
             case Kind::bounded: check_division(i, cursor); break;
+            case Kind::mma: mma(i, cursor); break;
             case Kind::finish: cursor.stop = Stop::finished; return;
         }
     }
@@ -113,6 +115,15 @@ void Machine::check_division(const Instruction& i, const Cursor& cursor) {
         if (code(0, t) != 0)
             checker_->unbounded_division(code_.divisions[i.info], convert::real(code(1, t)), convert::real(code(2, t)),
                                          static_cast<int>(cursor.first + t));
+}
+
+void Machine::mma(const Instruction& i, const Cursor& cursor) {
+    std::array<void*, 4> outs{};
+    std::array<const void*, 4 + most_mma_elements> ins{};
+    const Operand* operands = code_.operands.data() + i.operands;
+    for (std::size_t k = 0; k < i.outs; ++k) outs[k] = at(operands[k], cursor);
+    for (std::size_t k = 0; k < i.ins; ++k) ins[k] = at(operands[i.outs + k], cursor);
+    multiply_and_add(code_.mmas[i.info], outs.data(), ins.data(), cursor.threads);
 }
 
 void Machine::access(const Instruction& i, const Cursor& cursor) {

@@ -39,6 +39,7 @@ private:
     void report(const Instruction& instruction, const Cursor& cursor);
     void check_division(const Instruction& instruction, const Cursor& cursor);
     void access(const Instruction& instruction, const Cursor& cursor);
+    void mma(const Instruction& instruction, const Cursor& cursor);
     bool enter_loop(const Operand* operands);
     bool next_turn(const Operand* operands);
 

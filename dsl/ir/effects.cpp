@@ -48,6 +48,7 @@ void collect_reads(const Statement& statement, NodeSet& met, Effects& e) {
     if (const auto* sum = statement.as<Accumulate>()) e.memories.push_back({sum->view.space, sum->view.memory});
     if (const auto* copy = statement.as<Copy>()) e.memories.push_back({copy->from.space, copy->from.memory});
     if (const auto* copy = statement.as<CopyVector>()) e.memories.push_back({copy->from.space, copy->from.memory});
+    if (const auto* product = statement.as<MmaTile>()) e.arrays.push_back(product->array);
     if (const auto* sum = statement.as<AtomicAdd>()) e.memories.push_back({sum->access.space, sum->access.memory});
     for_each_ref(statement, [&](Ref root) { for_each_node(root, met, [&](Ref node) { read_by_node(*node, e); }); });
     if (const auto* loop = statement.as<For>()) collect_reads(loop->body, met, e);
@@ -80,6 +81,7 @@ struct WriteCollector {
     void operator()(const ReportElement&) const {}
     void operator()(const Comment&) const {}
     void operator()(const Barrier&) const {}
+    void operator()(const MmaTile& product) const { e.arrays.push_back(product.array); }
 };
 
 }  // namespace

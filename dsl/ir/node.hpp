@@ -146,6 +146,14 @@ struct Least {
     }
 };
 
+/// c + a · bᵀ on the tensor cores: a [M, K], b [N, K], c and the result f32 [M, N]. The operands are of a type that
+/// tensor_core.hpp has instructions for. Warps share the M · N results: `warps` of them along M, the others along N.
+struct Mma {
+    Ref a, b, c;
+    int warps;
+    static void fields(auto& s, auto&& f) { f("a", s.a), f("b", s.b), f("c", s.c), f("warps", s.warps); }
+};
+
 // ---- lowered -------------------------------------------------------------------------------------------------------
 
 struct ThreadIndex {  // i32, 0 … threads−1
@@ -194,7 +202,7 @@ struct Match {
 
 using Op = std::variant<Constant, Parameter, LoopIndex, Unary, Binary, Fma, Select, Cast, Bitcast, BlockIndex,
                         Coordinate, Load, Reduce, Broadcast, Reshape, Permute, Convert, VariableRead, ThreadIndex,
-                        LinearBlock, Local, Register, Lane, Pack, Shuffle, Least, WarpReduce, Lookup, Match>;
+                        LinearBlock, Local, Register, Lane, Pack, Shuffle, Least, WarpReduce, Lookup, Match, Mma>;
 
 struct Node {
     int id;  // dense within its arena, in order of creation

@@ -75,6 +75,14 @@ struct Line {
         return report(s.rule) + "place " + text(s.place) + ", value " + text(s.value) + " if " + text(s.bad);
     }
     std::string operator()(const Barrier&) { return "barrier"; }
+    std::string operator()(const MmaTile& s) {
+        const auto list = [&](const std::vector<Ref>& items) {
+            std::string line = "(";
+            for (std::size_t i = 0; i < items.size(); ++i) line += (i ? ", " : "") + text(items[i]);
+            return line + ")";
+        };
+        return "mma " + names.array(s.array) + "[" + list(s.into) + "] += " + list(s.a) + " * " + list(s.b);
+    }
 
     static std::string report(int rule) { return "report rule " + std::to_string(rule) + " at "; }
 

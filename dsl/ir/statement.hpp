@@ -107,6 +107,13 @@ struct ReportElement {  // where `bad`: the launch's record becomes (rule, place
     Ref bad;    // boolean, rank 0
     Ref value;  // i64
 };
+/// One instruction of the tensor cores, by all lanes of every warp: the words `into` of the array of f32 += a · bᵀ, of
+/// the shape and with the elements in the lanes that tensor_core.hpp says for the words' type.
+struct MmaTile {
+    int array;
+    std::vector<Ref> into;  // indices, i32
+    std::vector<Ref> a, b;  // words
+};
 struct Barrier {};  // every thread of the block
 
 // ---- both stages
@@ -114,7 +121,7 @@ struct Barrier {};  // every thread of the block
 struct WaitCopies {};  // a thread's own copies are complete
 
 using StatementOp = std::variant<For, Bind, Store, Accumulate, Assign, Report, Comment, Declare, Let, Set, LoadVector,
-                                 StoreVector, AtomicAdd, ReportElement, Barrier, Copy, CopyVector, WaitCopies>;
+                                 StoreVector, AtomicAdd, ReportElement, Barrier, Copy, CopyVector, WaitCopies, MmaTile>;
 
 struct Statement {
     Place place;

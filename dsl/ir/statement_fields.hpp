@@ -44,6 +44,9 @@ void fields_of(MaybeConst<AtomicAdd> auto& s, auto&& f) { f("access", s.access),
 void fields_of(MaybeConst<ReportElement> auto& s, auto&& f) {
     f("rule", s.rule), f("place", s.place), f("bad", s.bad), f("value", s.value);
 }
+void fields_of(MaybeConst<MmaTile> auto& s, auto&& f) {
+    f("array", s.array), f("into", s.into), f("a", s.a), f("b", s.b);
+}
 void fields_of(MaybeConst<Barrier> auto&, auto&&) {}
 
 }  // namespace tessera::ir

@@ -33,6 +33,7 @@ void Uniformity::spread(const Body& body, bool control) {
             if (!all) lose(loops_, loop->loop);
             spread(loop->body, all);
         }
+        if (const auto* product = statement.as<MmaTile>()) lose(arrays_, product->array);
         if (all) continue;
         if (const auto* let = statement.as<Let>()) lose(locals_, let->local);
         if (const auto* set = statement.as<Set>()) lose(arrays_, set->array);

@@ -1,6 +1,7 @@
 #include "dsl/ir/verify.hpp"
 
 #include "dsl/base/error.hpp"
+#include "dsl/ir/tensor_core.hpp"
 #include "dsl/ir/uniform.hpp"
 #include "dsl/ir/verify_scopes.hpp"
 
@@ -190,6 +191,23 @@ public:
         require(s.bad->scalar() && s.value->scalar(), "operand-shape", s.bad, "one element is reported at a time");
     }
     void operator()(const Barrier&) { in_stage(Stage::lowered); }
+    void operator()(const MmaTile& s) {
+        in_stage(Stage::lowered);
+        require(s.into.size() == 4 && s.a.size() == 4 && s.b.size() == 2, "mma", nullptr,
+                "a product has four words of the result and of a, and two of b");
+        for (Ref index : s.into) words(s.array, index, 1);
+        const RegisterArray& array = program_.arrays[s.array];
+        require(array.type == f32 && array.pack == 1, "operand-type", nullptr, "a product is added to f32");
+        const Element type = s.a[0]->type;
+        require(tensor_core_instruction(type) != nullptr, "operand-type", s.a[0],
+                "tensor cores have no instruction for this type");
+        for (const std::vector<Ref>* operand : {&s.a, &s.b})
+            for (Ref word : *operand) {
+                scopes_.verify_expression(at_, word);
+                require(word->type == type && word->lanes() * bits_of(type) == 32, "operand-type", word,
+                        "the operands of a product are words of one type, of 32 bits");
+            }
+    }
 
 private:
     void require(bool holds, const char* rule, Ref node, const char* why) const { at_.require(holds, rule, node, why); }
@@ -293,8 +311,8 @@ public:
             at_.statement = &s;
             const auto* loop = s.as<For>();
             if (!control) {
-                at_.require(!s.as<Barrier>(), "uniform-control", nullptr,
-                            "a barrier stands in a loop whose bounds differ between threads");
+                at_.require(!s.as<Barrier>() && !s.as<MmaTile>(), "uniform-control", nullptr,
+                            "a barrier or a product stands in a loop whose bounds differ between threads");
                 for_each_ref(s, [&](Ref ref) { no_shuffle(ref); });
             }
             if (loop) body(loop->body, control && uniformity_.uniform_loop(loop->loop));

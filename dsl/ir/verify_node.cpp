@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "dsl/ir/diagnosis.hpp"
+#include "dsl/ir/tensor_core.hpp"
 #include "dsl/ir/walk.hpp"
 
 namespace tessera::ir::detail {
@@ -171,6 +172,21 @@ struct NodeRules {
         require(n.shape == v.shape, "result-shape", "the shape is not the variable's");
     }
 
+    void operator()(const Mma& op) const {
+        const TensorCoreInstruction* row = tensor_core_instruction(op.a->type);
+        require(row && op.b->type == op.a->type && op.c->type == f32, "operand-type",
+                "operands of a product have one type that tensor cores multiply, and it is added to f32");
+        is(f32, "a product is f32");
+        for (Ref tile : {op.a, op.b}) require(tile->shape.rank() == 2, "operand-shape", "operands have two axes");
+        require(op.a->shape[1] == op.b->shape[1] && op.a->shape[1] % row->depth == 0, "operand-shape",
+                "operands have one depth, in multiples of the instruction's");
+        const Shape result{op.a->shape[0], op.b->shape[0]};
+        require(n.shape == result && op.c->shape == result && result[0] % mma_rows == 0 && result[1] % mma_columns == 0,
+                "result-shape", "a product has the rows of both, in multiples of the instruction's");
+        require(op.warps >= 0 && (op.warps & (op.warps - 1)) == 0, "index-range",
+                "the warps along M are a power of two, or 0");
+    }
+
     // ---- lowered
 
     void operator()(const ThreadIndex&) const { is_scalar(), is(i32, "a thread index is i32"); }
@@ -245,7 +261,7 @@ constexpr bool only_recorded =
     std::is_same_v<Kind, BlockIndex> || std::is_same_v<Kind, Coordinate> || std::is_same_v<Kind, Load> ||
     std::is_same_v<Kind, Reduce> || std::is_same_v<Kind, Broadcast> || std::is_same_v<Kind, Reshape> ||
     std::is_same_v<Kind, Permute> || std::is_same_v<Kind, Convert> || std::is_same_v<Kind, VariableRead> ||
-    std::is_same_v<Kind, Least>;
+    std::is_same_v<Kind, Least> || std::is_same_v<Kind, Mma>;
 template <class Kind>
 constexpr bool only_lowered =
     std::is_same_v<Kind, ThreadIndex> || std::is_same_v<Kind, LinearBlock> || std::is_same_v<Kind, Local> ||

@@ -5,12 +5,13 @@
 #include "dsl/base/error.hpp"
 #include "dsl/ir/walk.hpp"
 #include "dsl/lower/expressions.hpp"
+#include "dsl/lower/mma.hpp"
 #include "dsl/lower/plan.hpp"
 #include "dsl/lower/warp.hpp"
 
 // Tiles that reach each other without crossing lanes form a group and share one layout, seen through splits, merges and
-// permutations. A group takes its layout from the first of: a load with a distribution given by the writer; a
-// reduction's result (its operand's layout without the axis); a tile that it holds indices of; its largest load; the
+// permutations. A group takes its layout from the first of: a product that it is an operand or the result of; a load
+// with a distribution given by the writer; a reduction's result (its operand's layout without the axis); a tile that it holds indices of; its largest load; the
 // tiles it is broadcast into; its own extents.
 
 namespace tessera::lower {
@@ -32,6 +33,8 @@ struct Group {
     int vector = 1 << 20;   // the longest that all of them allow
     int pack = 1;           // elements that share bytes in one of them
     bool leaves = false;    // stored, reduced or assigned, not only broadcast
+    Ref product = nullptr;  // the first operand or result of a product on tensor cores, which lies …
+    std::optional<Layout> of_product;  // … so
     Ref given = nullptr;    // load with a distribution of its own
     Ref load = nullptr;     // the largest
     Ref reduced = nullptr;  // the first reduction's result
@@ -94,6 +97,10 @@ private:
     void form_groups() {
         for (Ref n : order_) {
             if (n->as<ir::Load>() || folds(n) || n->as<ir::Broadcast>()) continue;
+            if (const auto* product = n->as<ir::Mma>()) {
+                unite(n, product->c);
+                continue;
+            }
             if (const auto* v = n->as<ir::VariableRead>()) {
                 if (!n->scalar()) unite(variable_slot(v->variable), static_cast<std::size_t>(n->id));
                 continue;
@@ -137,6 +144,12 @@ private:
             group_of(folded(n)).leaves = true;
         }
         if (const auto* b = n->as<ir::Broadcast>(); b && !b->value->scalar()) group_of(b->value).spread = n;
+        if (const auto* op = n->as<ir::Mma>()) {
+            const MmaLayouts layouts = mma_layouts(program_, *n);
+            for (const auto& [tile, layout] : {std::pair{op->a, &layouts.a}, {op->b, &layouts.b}, {n, &layouts.c}})
+                if (Group& group = group_of(tile); !group.product)
+                    group.product = tile, group.of_product = *layout, group.leaves = true;
+        }
     }
 
     void note_indices(const ir::View& view, Ref data) {
@@ -179,8 +192,10 @@ private:
     void settle(Group& g) {
         if (g.state != Group::untouched || g.members.empty()) return;
         g.state = Group::under_way;
-        Ref anchor = g.given;
-        if (anchor) {
+        Ref anchor = g.product ? g.product : g.given;
+        if (g.product) {
+            set(anchor, *g.of_product);
+        } else if (anchor) {
             for (Ref n : g.members)  // each as it was given; where two meet, one is converted
                 if (const auto* load = n->as<ir::Load>(); load && load->per_thread.rank() > 0) set(n, given_layout(n));
         } else if (g.reduced && settled(folded(g.reduced))) {
@@ -276,6 +291,10 @@ private:
             changed = false;
             for (Ref n : g.members) {
                 if (n->as<ir::Load>() || folds(n) || n->as<ir::Broadcast>()) continue;
+                if (const auto* product = n->as<ir::Mma>()) {
+                    changed |= carry(n, product->c);
+                    continue;
+                }
                 if (const auto* v = n->as<ir::VariableRead>()) {
                     changed |= share(plan_.variables[static_cast<std::size_t>(v->variable)],
                                      plan_.layouts[static_cast<std::size_t>(n->id)]);
@@ -327,6 +346,10 @@ private:
     /// The layout in which `n`, as laid out, needs its operand; nothing if it takes any.
     std::optional<Layout> required(Ref n, Ref operand) const {
         const Layout& mine = plan_.layout(n);
+        if (const auto* product = n->as<ir::Mma>(); product && operand != product->c) {
+            const MmaLayouts layouts = mma_layouts(program_, *n);
+            return operand == product->a ? layouts.a : layouts.b;
+        }
         if (n->as<ir::Broadcast>()) return canonical(narrowed(mine, operand->shape));
         if (n->as<ir::Reshape>()) return reshape(mine, operand->shape);
         if (const auto* p = n->as<ir::Permute>()) {

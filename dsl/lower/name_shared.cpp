@@ -83,8 +83,9 @@ private:
     void written(const ir::Statement& s) {
         const auto* set = s.as<ir::Set>();
         const auto* load = s.as<ir::LoadVector>();
-        if (set || load) {
-            version_of(set ? set->array : load->array) = ++time_.clock;
+        const auto* product = s.as<ir::MmaTile>();
+        if (set || load || product) {
+            version_of(set ? set->array : load ? load->array : product->array) = ++time_.clock;
             known_versions_.clear();
         }
         if (const auto* loop = s.as<ir::For>())

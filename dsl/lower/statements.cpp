@@ -145,11 +145,13 @@ void TileCode::in_loops(Iteration& it, const std::function<void()>& body) {
     for (Digit& d : it.digits) d.counter = nullptr;
 }
 
-void TileCode::each_word(int words, const std::function<void(Ref)>& body) {
-    if (words == 1) return body(e_.i32(0));
+void TileCode::each_word(int words, const std::function<void(Ref)>& body) { each_turn("i", words, body); }
+
+void TileCode::each_turn(const char* name, std::int64_t turns, const std::function<void(Ref)>& body) {
+    if (turns == 1) return body(e_.i32(0));
     ir::Body* const outer = body_;
     const int loop = out_.loops++;
-    emit(ir::For{loop, "i", e_.i32(0), e_.i32(words), e_.i32(1), true, {}});
+    emit(ir::For{loop, name, e_.i32(0), e_.i32(turns), e_.i32(1), true, {}});
     body_ = &body_->back().as<ir::For>()->body;
     named_.emplace_back();
     body(e_.make(i32, {}, ir::LoopIndex{loop}));
@@ -205,6 +207,20 @@ void TileCode::set_tile(Ref value, const RegisterTile& tile) {
                 std::int64_t lane = 0;
                 emit(ir::Set{tile.array, word_index(it, tile, it.root, lane), v});
             }
+        });
+    });
+}
+
+/// Between tiles of one layout that number their registers each in its own way.
+void TileCode::copy_registers(const RegisterTile& from, const RegisterTile& to) {
+    Iteration it(to.layout, e_, in_.threads);
+    for (const auto& axis : it.root)
+        for (int d : axis) it.expand(d, it.digits[static_cast<std::size_t>(d)].extent);
+    in_loops(it, [&] {
+        it.each_constant({}, [&] {
+            std::int64_t lane = 0;
+            const Ref v = read_lane(it, from, it.root);
+            emit(ir::Set{to.array, word_index(it, to, it.root, lane), v});
         });
     });
 }
@@ -265,6 +281,7 @@ void TileCode::lower_bind(Ref node) {
     if (node->as<ir::Reduce>()) return reduce(node);
     if (node->as<ir::Least>()) return least(node);
     if (node->as<ir::Match>()) require_lanes(node);
+    if (node->as<ir::Mma>()) return mma(node);
     if (const auto* v = node->as<ir::VariableRead>()) {
         const RegisterTile& state = variables_[static_cast<std::size_t>(v->variable)];
         if (node->scalar()) {
@@ -294,7 +311,8 @@ Ref TileCode::uniform(Ref number) {
     bool exchanged = false;
     ir::for_each_node(number, met, [&](Ref n) {
         exchanged =
-            exchanged || n->as<ir::Reduce>() || n->as<ir::Least>() || n->as<ir::Match>() || n->as<ir::VariableRead>();
+            exchanged || n->as<ir::Reduce>() || n->as<ir::Least>() || n->as<ir::Match>() || n->as<ir::Mma>() ||
+            n->as<ir::VariableRead>();
     });
     if (!exchanged) return scalar(number);
     const ir::View view = whole(scratch("count", number->type, {1}));
@@ -346,20 +364,8 @@ void TileCode::lower_statement(const ir::Statement& s) {
     if (const auto* a = s.as<ir::Assign>()) {
         const RegisterTile& state = variables_[static_cast<std::size_t>(a->variable)];
         for (const Plan::Conversion& c : plan_.conversions)
-            if (!c.user && c.variable == a->variable && c.operand == a->value) {
-                const RegisterTile from = converted_.at(&c);
-                Iteration it(state.layout, e_, in_.threads);
-                for (std::size_t x = 0; x < it.root.size(); ++x)
-                    for (int d : it.root[x]) it.expand(d, it.digits[static_cast<std::size_t>(d)].extent);
-                in_loops(it, [&] {
-                    it.each_constant({}, [&] {
-                        std::int64_t lane = 0;
-                        const Ref v = read_lane(it, from, it.root);
-                        emit(ir::Set{state.array, word_index(it, state, it.root, lane), v});
-                    });
-                });
-                return;
-            }
+            if (!c.user && c.variable == a->variable && c.operand == a->value)
+                return copy_registers(converted_.at(&c), state);
         return set_tile(a->value, state);
     }
     if (const auto* f = s.as<ir::For>()) return lower_loop(*f);

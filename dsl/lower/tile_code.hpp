@@ -11,7 +11,7 @@
 // Pass: tiles become what each thread does with the elements it holds. One object lowers one program; its parts:
 //   statements.cpp  the walk over the tile program          elements.cpp  one element, or one packed word, of a tree
 //   memory.cpp      addresses, masks, vectors               reduce.cpp    registers, lanes, warps
-//   least.cpp       selection
+//   least.cpp       selection                               mma.cpp       tensor cores
 
 namespace tessera::lower {
 
@@ -49,6 +49,9 @@ private:
     void in_loops(Iteration& it, const std::function<void()>& body);
     /// body(index) for every word of a register array.
     void each_word(int words, const std::function<void(Ref)>& body);
+    /// body(index) for 0 … turns − 1, in a loop that is written out.
+    void each_turn(const char* name, std::int64_t turns, const std::function<void(Ref)>& body);
+    void copy_registers(const RegisterTile& from, const RegisterTile& to);
     RegisterTile converted(const RegisterTile& from, const Shape& extents, const Layout& to);
 
     // elements.cpp
@@ -99,6 +102,10 @@ private:
     const std::string& memory_name(const ir::View& view) const;
     int scratch(const std::string& name, Element type, const Shape& shape);
     ir::View whole(int shared) const;
+
+    // mma.cpp
+    RegisterTile mma_operand(Ref mma, Ref operand, const char* name);
+    void mma(Ref node);
 
     // copy.cpp
     void copy_piece(const ir::Copy& copy);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "dsl/base/convert.hpp"
 #include "tests/support/programs/arithmetic.hpp"
 
 namespace tessera::test {
@@ -273,6 +274,19 @@ private:
         each(a.shape, [&](Position at, std::int64_t i) {
             for (at[m.axis] = 0; at[m.axis] < 32; ++at[m.axis])
                 out.elements[i] |= std::uint64_t{a.elements[i] == a.elements[flat(a.shape, at)]} << at[m.axis];
+        });
+        return out;
+    }
+    Tile compute(Ref node, const ir::Mma& m) {
+        const Tile &a = value(m.a), &b = value(m.b), &c = value(m.c);
+        Tile out{node->shape, {}};
+        const Element type = m.a->type;
+        each(node->shape, [&](const Position& at, std::int64_t i) {
+            double sum = decode_float(f32, c.elements[i]);
+            for (std::int64_t k = 0; k < a.shape[1]; ++k)
+                sum += double{decode_float(type, a.elements[at[0] * a.shape[1] + k])} *
+                       double{decode_float(type, b.elements[at[1] * a.shape[1] + k])};
+            out.elements.push_back(encode_float(f32, static_cast<float>(sum)));
         });
         return out;
     }
