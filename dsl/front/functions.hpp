@@ -112,7 +112,8 @@ Value<To, R> map_magnitudes(const Value<T, R>& codes, Entry&& entry, const Value
     return detail::mapped<To>(codes, entry, signs.node(at), at);
 }
 
-/// Converts by value: to nearest even; e4m3 saturates at ±448; tf32 rounds ties away from 0; float to integer truncates.
+/// Converts by value: to nearest even; e4m3 saturates at ±448; tf32 rounds ties away from 0; float to integer
+/// truncates.
 template <Element To, Element T, int R>
 Value<To, R> cast(const Value<T, R>& v, std::source_location at = std::source_location::current()) {
     if constexpr (To == T)

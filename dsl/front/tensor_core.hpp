@@ -18,10 +18,10 @@ struct MmaOptions {
     int warps = 0;
 };
 
-/// c + a · bᵀ in f32: a [M, K], b [N, K], c [M, N], with M a multiple of 16, N of 8, and K of 8 (tf32), 16 (bf16, f16) or
-/// 32 (e4m3). Products are exact. Sums are made over 8 to 32 of them at a time, in an order and with a rounding of the
-/// device's own: each of these sums is off by a few units in the last place of its largest term. The host rounds each
-/// once. NaN and infinities come through.
+/// c + a · bᵀ in f32: a [M, K], b [N, K], c [M, N], with M a multiple of 16, N of 8, and K of 8 (tf32), 16 (bf16, f16)
+/// or 32 (e4m3). Products are exact. Sums are made over 8 to 32 of them at a time, in an order and with a rounding of
+/// the device's own: each of these sums is off by a few units in the last place of its largest term. The host rounds
+/// each once. NaN and infinities come through.
 ///
 /// The operands lie as the instruction wants them: what is loaded for a product is loaded so (a thread has up to 8
 /// neighbours along K), and what lies otherwise is converted by way of shared memory. The result: see show.

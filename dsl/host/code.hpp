@@ -76,7 +76,7 @@ struct Code {
     std::vector<UndefinedRead> undefined_reads;
     std::vector<Place> divisions;
     std::vector<Element> mmas;  // the operands' type
-    std::vector<int> rules;  // indices into Program::rules
+    std::vector<int> rules;     // indices into Program::rules
     std::size_t file_bytes = 0;
 
     struct Initial {  // what a worker writes into its file before it starts

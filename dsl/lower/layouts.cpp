@@ -11,8 +11,8 @@
 
 // Tiles that reach each other without crossing lanes form a group and share one layout, seen through splits, merges and
 // permutations. A group takes its layout from the first of: a product that it is an operand or the result of; a load
-// with a distribution given by the writer; a reduction's result (its operand's layout without the axis); a tile that it holds indices of; its largest load; the
-// tiles it is broadcast into; its own extents.
+// with a distribution given by the writer; a reduction's result (its operand's layout without the axis); a tile that it
+// holds indices of; its largest load; the tiles it is broadcast into; its own extents.
 
 namespace tessera::lower {
 
@@ -29,17 +29,17 @@ Layout folded_layout(const Layout& value, Ref n) {
 
 struct Group {
     std::vector<Ref> members;
-    int widest_bits = 0;    // over the memories that it is loaded from and stored to
-    int vector = 1 << 20;   // the longest that all of them allow
-    int pack = 1;           // elements that share bytes in one of them
-    bool leaves = false;    // stored, reduced or assigned, not only broadcast
-    Ref product = nullptr;  // the first operand or result of a product on tensor cores, which lies …
+    int widest_bits = 0;               // over the memories that it is loaded from and stored to
+    int vector = 1 << 20;              // the longest that all of them allow
+    int pack = 1;                      // elements that share bytes in one of them
+    bool leaves = false;               // stored, reduced or assigned, not only broadcast
+    Ref product = nullptr;             // the first operand or result of a product on tensor cores, which lies …
     std::optional<Layout> of_product;  // … so
-    Ref given = nullptr;    // load with a distribution of its own
-    Ref load = nullptr;     // the largest
-    Ref reduced = nullptr;  // the first reduction's result
-    Ref spread = nullptr;   // a broadcast, in another group, of a member
-    Ref index = nullptr;    // a member whose elements say where `indexed`, of another group, lies along an axis
+    Ref given = nullptr;               // load with a distribution of its own
+    Ref load = nullptr;                // the largest
+    Ref reduced = nullptr;             // the first reduction's result
+    Ref spread = nullptr;              // a broadcast, in another group, of a member
+    Ref index = nullptr;  // a member whose elements say where `indexed`, of another group, lies along an axis
     Ref indexed = nullptr;
     int indexed_axis = 0;
     std::optional<Layout> copied;  // of a member whose elements say where what is copied lies

@@ -46,9 +46,7 @@ MmaLayouts mma_layouts(const ir::Program& program, const ir::Node& node) {
 namespace {
 
 /// Slots of a thread along an axis.
-std::int64_t slots_along(const Layout& layout, std::size_t axis) {
-    return slots_of(Layout{{layout.axes[axis]}});
-}
+std::int64_t slots_along(const Layout& layout, std::size_t axis) { return slots_of(Layout{{layout.axes[axis]}}); }
 
 }  // namespace
 
@@ -98,8 +96,8 @@ void TileCode::mma(Ref node) {
                         const Ref row = e_.add(e_.mul(i, 2), e_.i32(w / 2));
                         const Ref column = e_.add(e_.add(e_.mul(j, 2 * run), e_.i32(w % 2 * run)), l);
                         tile.into.push_back(e_.add(e_.mul(row, 2 * own_columns), column));
-                        tile.a.push_back(word(a, e_.add(e_.mul(i, 2), e_.i32(w % 2)),
-                                              e_.add(e_.mul(k, 2), e_.i32(w / 2))));
+                        tile.a.push_back(
+                            word(a, e_.add(e_.mul(i, 2), e_.i32(w % 2)), e_.add(e_.mul(k, 2), e_.i32(w / 2))));
                     }
                     for (int w = 0; w < 2; ++w)
                         tile.b.push_back(word(b, e_.add(e_.mul(j, run), l), e_.add(e_.mul(k, 2), e_.i32(w))));

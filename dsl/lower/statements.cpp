@@ -310,9 +310,8 @@ Ref TileCode::uniform(Ref number) {
     ir::NodeSet met;
     bool exchanged = false;
     ir::for_each_node(number, met, [&](Ref n) {
-        exchanged =
-            exchanged || n->as<ir::Reduce>() || n->as<ir::Least>() || n->as<ir::Match>() || n->as<ir::Mma>() ||
-            n->as<ir::VariableRead>();
+        exchanged = exchanged || n->as<ir::Reduce>() || n->as<ir::Least>() || n->as<ir::Match>() || n->as<ir::Mma>() ||
+                    n->as<ir::VariableRead>();
     });
     if (!exchanged) return scalar(number);
     const ir::View view = whole(scratch("count", number->type, {1}));

@@ -190,3 +190,19 @@ TEST_CASE("entries are asked for once each, from the smallest magnitude on", "[f
     });
     CHECK(asked == std::vector<float>{0, 0.5f, 1, 1.5f, 2, 3, 4, 6});
 }
+
+TEST_CASE("operands of a product meet, in multiples of the instruction's", "[front]") {
+    const auto said = [](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t depth, int warps = 0) {
+        return refused([=](Kernel& kernel) {
+            const auto tile = [](std::int64_t rows, std::int64_t columns) {
+                return cast<bf16>(full({rows, columns}, Value<f32, 0>(0.0f)));
+            };
+            kernel.grid(1);
+            mma(tile(m, k), tile(n, depth), full({16, 8}, Value<f32, 0>(0.0f)), {.warps = warps});
+        });
+    };
+    CHECK_THAT(said(16, 8, 32, 16), says("mma of a [16, 32], b [8, 16] and c [16, 8]: it needs a [M, K]"));
+    CHECK_THAT(said(32, 8, 32, 32), says("c [16, 8]"));
+    CHECK_THAT(said(16, 8, 24, 24), says("K of 16"));
+    CHECK_THAT(said(16, 8, 32, 32, 3), says("a power of two, or 0"));
+}
