@@ -42,6 +42,8 @@ Ref select(Ref condition, Ref a, Ref b, const Place& place);
 Ref cast(Element to, Ref value, const Place& place);
 Ref bitcast(Element to, Ref value, const Place& place);
 Ref reduce(ir::ReduceOp op, Ref value, int axis, const Place& place);
+/// Σ a · b along an axis.
+Ref dot(Ref a, Ref b, int axis, const Place& place);
 /// The reduction over all axes, of rank 0.
 Ref reduce_all(ir::ReduceOp op, Ref value, const Place& place);
 Ref split(Ref value, int axis, std::int64_t inner, const Place& place);

@@ -136,6 +136,14 @@ Value<T, R> reduce_sum(const Value<T, R>& v, Axis<N>, std::source_location at = 
     static_assert(detail::has_arithmetic<T>, "tessera: this element type has no arithmetic; cast<f32>(v) first");
     return Value<T, R>(detail::reduce(ir::ReduceOp::sum, v.node(at), N, at));
 }
+/// Σ a · b along axis N, which stays with extent 1. What a thread holds is one fma chain from 0, in the order of the
+/// layout; then sums as in reduce_sum.
+template <int R, int N>
+Value<f32, R> reduce_dot(const Value<f32, R>& a, const Value<f32, R>& b, Axis<N>,
+                         std::source_location at = std::source_location::current()) {
+    static_assert(N >= 0 && N < R, "tessera: the reduction names an axis that the value does not have");
+    return Value<f32, R>(detail::dot(a.node(at), b.node(at), N, at));
+}
 /// Largest element along axis N, which stays with extent 1; NaN is dropped, a line of NaN gives −∞.
 template <Element T, int R, int N>
 Value<T, R> reduce_max(const Value<T, R>& v, Axis<N>, std::source_location at = std::source_location::current()) {

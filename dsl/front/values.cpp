@@ -168,6 +168,14 @@ Ref reduce(ir::ReduceOp op, Ref value, int axis, const Place& place) {
     return Recorder::active(place).bind(value->type, shape, place, ir::Reduce{op, value, axis});
 }
 
+Ref dot(Ref a, Ref b, int axis, const Place& place) {
+    using_value(a, place), using_value(b, place);
+    const Shape shape = meet(a, b, place);
+    const Ref product = Recorder::active(place).make(
+        f32, shape, place, ir::Binary{ir::BinaryOp::mul, spread(a, shape, place), spread(b, shape, place)});
+    return reduce(ir::ReduceOp::dot, product, axis, place);
+}
+
 Ref reduce_all(ir::ReduceOp op, Ref value, const Place& place) {
     for (int axis = value->shape.rank() - 1; axis >= 0; --axis) value = reduce(op, value, axis, place);
     return reshaped(value, {}, place);

@@ -38,6 +38,7 @@ LaneFunction for_operation(ir::ReduceOp op) {
         case ir::ReduceOp::max: return &loop<T, ir::ReduceOp::max>;
         case ir::ReduceOp::min: return &loop<T, ir::ReduceOp::min>;
         case ir::ReduceOp::bit_or: return &loop<T, ir::ReduceOp::bit_or>;
+        case ir::ReduceOp::dot: return nullptr;
     }
     return nullptr;
 }

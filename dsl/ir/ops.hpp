@@ -34,8 +34,8 @@ enum class BinaryOp : std::uint8_t {
     ge,
 };
 
-/// `bit_or`: of whole numbers.
-enum class ReduceOp : std::uint8_t { sum, max, min, bit_or };
+/// `bit_or`: of whole numbers. `dot`: the sum of a product of f32, whose terms a thread adds by fma.
+enum class ReduceOp : std::uint8_t { sum, max, min, bit_or, dot };
 
 enum class Space : std::uint8_t { global, shared };
 

@@ -84,6 +84,7 @@ const char* reduce_name(ReduceOp op) {
         case ReduceOp::max: return "max";
         case ReduceOp::min: return "min";
         case ReduceOp::bit_or: return "or";
+        case ReduceOp::dot: return "dot";
     }
     return "reduce";
 }

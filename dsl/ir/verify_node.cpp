@@ -124,6 +124,9 @@ struct NodeRules {
         Shape reduced = from;
         reduced[op.axis] = 1;
         require(n.shape == reduced, "result-shape", "the reduced axis has extent 1 and the others stay");
+        const auto* product = op.value->as<Binary>();
+        require(op.op != ReduceOp::dot || (product && product->op == BinaryOp::mul), "operand-type",
+                "a dot is the sum of a product");
         require(fits(op.op, n.type), "operand-type", "the reduction is not defined for this type");
     }
     void operator()(const Least& op) const {
@@ -237,6 +240,7 @@ struct NodeRules {
 private:
     static bool fits(ReduceOp op, Element t) {
         if (op == ReduceOp::bit_or) return is_integer(t);
+        if (op == ReduceOp::dot) return t == f32;
         return has_arithmetic(t) || (t == boolean && op != ReduceOp::sum);
     }
     static bool fits(BinaryOp op, Element t) {

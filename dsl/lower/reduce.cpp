@@ -15,6 +15,7 @@ namespace {
 ir::BinaryOp binary_of(ir::ReduceOp op, Element type) {
     if (type == boolean) return op == ir::ReduceOp::max ? ir::BinaryOp::bit_or : ir::BinaryOp::bit_and;
     switch (op) {
+        case ir::ReduceOp::dot:
         case ir::ReduceOp::sum: return ir::BinaryOp::add;
         case ir::ReduceOp::max: return ir::BinaryOp::max;
         case ir::ReduceOp::bit_or: return ir::BinaryOp::bit_or;
@@ -24,6 +25,7 @@ ir::BinaryOp binary_of(ir::ReduceOp op, Element type) {
 
 const char* name_of(ir::ReduceOp op) {
     switch (op) {
+        case ir::ReduceOp::dot:
         case ir::ReduceOp::sum: return "sums";
         case ir::ReduceOp::max: return "maxima";
         case ir::ReduceOp::bit_or: return "joined";
@@ -38,7 +40,8 @@ Ref TileCode::fold(ir::ReduceOp op, Ref a, Ref b) {
 }
 
 Ref TileCode::identity(ir::ReduceOp op, Element type) {
-    if (op == ir::ReduceOp::sum) return is_float(type) ? e_.make(type, {}, ir::Constant{0}) : e_.number(type, 0);
+    if (op == ir::ReduceOp::sum || op == ir::ReduceOp::dot)
+        return is_float(type) ? e_.make(type, {}, ir::Constant{0}) : e_.number(type, 0);
     if (op == ir::ReduceOp::bit_or) return e_.number(type, 0);
     const bool low = op == ir::ReduceOp::max;
     if (type == f64) return e_.make(type, {}, ir::Constant{low ? 0xFFF0000000000000ull : 0x7FF0000000000000ull});
@@ -87,6 +90,14 @@ RegisterTile TileCode::partial_words(const RegisterTile& result, int lanes) {
     return partial;
 }
 
+/// result[index] = a · b + result[index], rounded once, for the product a · b.
+void TileCode::add_product(Iteration& it, Ref product, Ref index, const RegisterTile& result) {
+    const auto& factors = *product->as<ir::Binary>();
+    const Ref a = element_of(it, product, factors.a, it.root), b = element_of(it, product, factors.b, it.root);
+    const Ref old = e_.make(f32, {}, ir::Register{result.array, index});
+    emit(ir::Set{result.array, index, e_.make(f32, {}, ir::Fma{a, b, old})});
+}
+
 /// Folds what each thread holds. What lies packed goes a word at a time; the lanes meet at the end.
 void TileCode::fold_registers(Ref node, const RegisterTile& result) {
     const auto& r = *node->as<ir::Reduce>();
@@ -121,6 +132,8 @@ void TileCode::fold_registers(Ref node, const RegisterTile& result) {
         it.each_constant(run.digits, [&] {
             std::int64_t lane = 0;
             Ref sum = nullptr;
+            if (r.op == ir::ReduceOp::dot)
+                return add_product(it, r.value, word_index(it, partial, kept, lane), partial);
             for (std::int64_t first = 0; first < run.length; first += lanes) {
                 const Ref v = lanes > 1 ? word(it, value, it.root, run, first, lanes) : element(it, value, it.root);
                 sum = sum ? folded(sum, v) : v;

@@ -115,6 +115,7 @@ private:
     Ref magnitude_of(Ref value) const;
     int folded_together(const ir::Reduce& r, Element type, const Iteration& it, int& digit) const;
     RegisterTile partial_words(const RegisterTile& result, int lanes);
+    void add_product(Iteration& it, Ref product, Ref index, const RegisterTile& result);
     void fold_registers(Ref node, const RegisterTile& result);
     void fold_lanes(const ir::Reduce& r, const RegisterTile& result, const Layout& layout);
     void fold_warps(const ir::Reduce& r, const RegisterTile& result, const Layout& layout, const Shape& extents);

@@ -37,7 +37,7 @@ Program norm_product_program(const NormForm& form) {
             const auto w = load(fn.block({columns, step}, {0, block}));
             sum = mma(cast<tf32>(r), form.rounded ? bitcast<tf32>(w) : cast<tf32>(w), sum.get());
             const auto v = cast<f32>(r).split(axis<1>, 8).split(axis<1>, 4);
-            square = square.get() + reduce_sum(reduce_sum(v * v, axis<3>), axis<1>);
+            square = square.get() + reduce_sum(reduce_dot(v, v, axis<3>), axis<1>);
         });
         store(products[split].block({rows, columns}, {tile, 0}), sum.get());
         store(squares[split].block({rows}, {tile}),

@@ -145,6 +145,7 @@ TEST_CASE("every kind of node has a spelling") {
           "match(coordinate(axis 0 of [32]), axis 0)");
     CHECK(print(b.unary(UnaryOp::sqrt, b.real(2.0f))) == "sqrt(2.0)");
     CHECK(print(b.unary(UnaryOp::log1p, b.real(2.0f))) == "log1p(2.0)");
+    CHECK(print(b.node(f32, {2, 1}, Reduce{ReduceOp::dot, tile, 1})) == "reduce_dot(variable1.get(), axis 1)");
     CHECK(print(b.node(i32, {}, WarpReduce{ReduceOp::min, b.node(i32, {}, Local{4})})) == "warp_min(local4)");
     CHECK(print(b.node(u8, {1, 3}, Reduce{ReduceOp::bit_or, b.node(u8, {2, 3}, VariableRead{2}), 0})) ==
           "reduce_or(variable2.get(), axis 0)");

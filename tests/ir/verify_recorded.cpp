@@ -128,6 +128,7 @@ TEST_CASE("shapes follow from operands") {
         {"result-type", "is i64", [](R& s) { put(s, i32, {4, 8}, Coordinate{1}); }},
         {"result-shape", "extent 1", [](R& s) { put(s, bf16, {4, 1024}, Reduce{ReduceOp::max, tile(s), 1}); }},
         {"axis", "no such axis", [](R& s) { put(s, bf16, {4, 1}, Reduce{ReduceOp::max, tile(s), 2}); }},
+        {"operand-type", "sum of a product", [](R& s) { put(s, bf16, {4, 1}, Reduce{ReduceOp::dot, tile(s), 1}); }},
         {"operand-type", "not the node's", [](R& s) { put(s, f32, {4, 1}, Reduce{ReduceOp::max, tile(s), 1}); }},
         {"operand-type", "not defined",
          [](R& s) { put(s, boolean, {1, 8}, Reduce{ReduceOp::sum, s.binary(BinaryOp::lt, ints(s), ints(s)), 0}); }},

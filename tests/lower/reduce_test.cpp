@@ -209,3 +209,53 @@ TEST_CASE("masks are reduced to any and all", "[lower]") {
         });
     }
 }
+
+TEST_CASE("sums of products are fma chains in a thread, of tiles of any extents", "[lower]") {
+    const Program chain = record("chain", [](Kernel& k) {
+        k.threads(32);
+        k.grid(1);
+        const auto a = k.input<f32>("a", {32, 16});
+        const auto b = k.input<f32>("b", {16});
+        const auto y = k.output<f32>("y", {32});
+        const auto v = load(a.block({32, 16}, {0, 0}), {.per_thread = {1, 16}});
+        store(y.block({32}, {0}), reduce_dot(v, load(b.block({16}, {0})).unsqueeze(axis<0>), axis<1>).squeeze(axis<1>));
+    });
+    on_targets(chain, [&](const Lowered& lowered) {
+        std::vector<float> a, b, y(32), expected(32);
+        for (int i = 0; i < 32 * 16; ++i) a.push_back(std::sin(static_cast<float>(i)));
+        for (int i = 0; i < 16; ++i) b.push_back(std::cos(static_cast<float>(i)));
+        for (std::size_t row = 0; row < 32; ++row)
+            for (std::size_t i = 0; i < 16; ++i) expected[row] = std::fma(a[row * 16 + i], b[i], expected[row]);
+        lowered.run({}, a, b, y);
+        CHECK(y == expected);
+        CHECK_THAT(lowered.text(), Catch::Contains("__fmaf_rn("));
+    });
+    for (const TileShape& s : tile_shapes()) {
+        INFO(s.rows << " x " << s.cols << " over " << s.threads);
+        const Program p = record("kernel", [=](Kernel& k) {
+            k.threads(s.threads);
+            k.grid(1);
+            const auto x = k.input<bf16>("x", {s.rows, s.cols});
+            const auto by_row = k.output<f32>("by_row", {s.rows, 1}), all = k.output<f32>("all", {1, s.cols});
+            const auto v = cast<f32>(load(x.block({s.rows, s.cols}, {0, 0})));
+            store(by_row.block({s.rows, 1}, {0, 0}), reduce_dot(v, v + 1.0f, axis<1>));
+            store(all.block({1, s.cols}, {0, 0}), reduce_dot(v, v, axis<0>));
+        });
+        const auto values = numbers<float>(s.rows * s.cols);
+        std::vector<float> rows(static_cast<std::size_t>(s.rows)), columns(static_cast<std::size_t>(s.cols));
+        std::vector<std::uint16_t> codes;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const float v = values[i];
+            codes.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(v) >> 16));
+            rows[i / columns.size()] += v * (v + 1);
+            columns[i % columns.size()] += v * v;
+        }
+        on_targets(p, [&](const Lowered& lowered) {
+            auto x = codes;
+            std::vector<float> by_row(rows.size()), all(columns.size());
+            lowered.run({}, x, by_row, all);
+            CHECK(by_row == rows);
+            CHECK(all == columns);
+        });
+    }
+}

@@ -242,7 +242,7 @@ private:
         const Tile& a = value(r.value);
         Tile out{node->shape, std::vector<std::uint64_t>(node->shape.count())};
         static constexpr ir::BinaryOp fold[] = {ir::BinaryOp::add, ir::BinaryOp::max, ir::BinaryOp::min,
-                                                ir::BinaryOp::bit_or};
+                                                ir::BinaryOp::bit_or, ir::BinaryOp::add};
         const ir::BinaryOp op = fold[static_cast<int>(r.op)];
         each(a.shape, [&](Position at, std::int64_t i) {
             const bool first = at[r.axis] == 0;
