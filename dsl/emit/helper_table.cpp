@@ -173,27 +173,6 @@ Helper to_tf32() {
             {}};
 }
 
-/// Past the registers, to shared memory; zeros where nothing is to be read. 16 bytes skip the L1 cache.
-Helper copy_async(int bytes) {
-    return {fmt::format("copy_{}_async", bytes),
-            fmt::format(R"(__device__ __forceinline__ void copy_{0}_async(bool in, void* to, const void* from) {{
-    asm volatile("cp.async.{1}.shared.global [%0], [%1], {0}, %2;"
-        :
-        : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(in ? {0} : 0)
-        : "memory");
-}}
-)",
-                        bytes, bytes == 16 ? "cg" : "ca"),
-            {}};
-}
-
-Helper wait_copies() {
-    return {"wait_copies",
-            R"(__device__ __forceinline__ void wait_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-)",
-            {}};
-}
-
 std::vector<Helper> whole_byte_helpers() {
     return {
         from_half(),
@@ -202,10 +181,6 @@ std::vector<Helper> whole_byte_helpers() {
         from_byte("f32_from_e4m3", "f16x2_from_e4m3"),
         from_byte("f32_from_e5m2", "f16x2_from_e5m2"),
         divide_bounded(),
-        copy_async(4),
-        copy_async(8),
-        copy_async(16),
-        wait_copies(),
         round_to_odd("f32_odd_from_f64", "double", "__double2float_rz"),
         round_to_odd("f32_odd_from_i64", "long long", "__ll2float_rz"),
         round_to_odd("f32_odd_from_u64", "unsigned long long", "__ull2float_rz"),
@@ -245,6 +220,7 @@ std::span<const Helper> helper_table() {
         for (Helper& helper : e5m6_helpers()) all->push_back(std::move(helper));
         for (Helper& helper : lookup_helpers()) all->push_back(std::move(helper));
         for (Helper& helper : mma_helpers()) all->push_back(std::move(helper));
+        for (Helper& helper : copy_helpers()) all->push_back(std::move(helper));
         all->push_back(report_helper());
         return all;
     }();

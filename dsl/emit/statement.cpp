@@ -229,17 +229,6 @@ void Statements::print(const ir::AtomicAdd& add) {
     writer_.line(access_call(add.access, helper, address(add.access), {expressions_.word(add.value)}, {}));
 }
 
-void Statements::print(const ir::CopyVector& copy) {
-    const int bytes = copy.from.lanes * bits_of(element_of(copy.from)) / 8;
-    require_internal(bytes == 4 || bytes == 8 || bytes == 16, "an asynchronous copy of a size that has no instruction");
-    const std::string& name = helpers_.use(fmt::format("copy_{}_async", bytes));
-    const Text in = copy.from.predicate ? expressions_.scalar(copy.from.predicate).relax() : Text{"true"};
-    const std::string guard =
-        copy.to.predicate ? fmt::format("if ({}) ", expressions_.scalar(copy.to.predicate).text) : "";
-    writer_.line(
-        fmt::format("{}{}({}, {}, {});", guard, name, in.text, address(copy.to).text, address(copy.from).text));
-}
-
 void Statements::print(const ir::MmaTile& product) {
     const Element type = product.a[0]->type;
     std::string line = helpers_.use(fmt::format("mma_{}", name_of(type))) + "(";
@@ -248,8 +237,6 @@ void Statements::print(const ir::MmaTile& product) {
     line += expressions_.word(product.b[0]).relax().text + ", " + expressions_.word(product.b[1]).relax().text;
     writer_.line(line + ");");
 }
-
-void Statements::print(const ir::WaitCopies&) { writer_.line(helpers_.use("wait_copies") + "();"); }
 
 void Statements::print(const ir::ReportElement& report) {
     require_internal(report.rule >= 0 && static_cast<std::size_t>(report.rule) < program_.rules.size(),

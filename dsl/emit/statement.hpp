@@ -31,11 +31,17 @@ private:
     void print(const ir::StoreVector& store);
     void print(const ir::AtomicAdd& add);
     void print(const ir::MmaTile& product);
-    void print(const ir::CopyVector& copy);
-    void print(const ir::WaitCopies&);
     void print(const ir::ReportElement& report);
     template <class Recorded>
     void print(const Recorded&);
+
+    // copy.cpp
+    void print(const ir::CopyVector& copy);
+    void print(const ir::WaitCopies& wait);
+    void print(const ir::CommitCopies& commit);
+    void print(const ir::InitMbarriers& init);
+    void print_bulk(const ir::CopyVector& copy);
+    std::string mbarrier(int tile, ir::Ref stage);
 
     // group_access.cpp
     void load_groups(const ir::LoadVector& load);

@@ -70,7 +70,7 @@ using PerThread = Shape;
 Ref load(const ViewSpec& view, Ref fill, const PerThread& per_thread, const Place& place, int lanes = 0);
 void store(const ViewSpec& view, Ref value, const Place& place);
 void atomic_add(const ViewSpec& view, Ref value, const Place& place);
-void copy_async(const ViewSpec& to, const ViewSpec& from, const Place& place);
+void copy_async(const ViewSpec& to, const ViewSpec& from, const PerThread& per_thread, const Place& place);
 void wait_copies(const Place& place);
 /// value: null if there is none to tell.
 void report(Ref bad, const char* rule, const ViewSpec& view, Ref value, const Place& place);
@@ -119,5 +119,9 @@ private:
     void* object_;
     void (*call_)(void*, Args...);
 };
+
+/// See Kernel::pipelined; the functions get an iteration and its slot, i64 of rank 0.
+void pipelined(Ref count, int stages, bool bulk, FunctionRef<Ref, Ref> issue, FunctionRef<Ref, Ref> body,
+               const Place& place);
 
 }  // namespace tessera::detail

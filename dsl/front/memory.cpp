@@ -66,6 +66,16 @@ ir::View view_of(Recorder& r, const ViewSpec& spec, const Place& place, Shape& t
     return view;
 }
 
+void require_per_thread(const PerThread& per_thread, const Shape& tile, const Place& place) {
+    if (per_thread.rank() != 0 && per_thread.rank() != tile.rank())
+        throw UsageError(place, fmt::format("per_thread {} for a tile {}: one number for each axis",
+                                            text_of(per_thread), text_of(tile)));
+    for (int i = 0; i < per_thread.rank(); ++i)
+        if (per_thread[i] < 1 || tile[i] % per_thread[i] != 0)
+            throw UsageError(
+                place, fmt::format("per_thread {} does not divide the tile {}", text_of(per_thread), text_of(tile)));
+}
+
 }  // namespace
 
 Ref load(const ViewSpec& spec, Ref fill, const PerThread& per_thread, const Place& place, int lanes) {
@@ -80,13 +90,7 @@ Ref load(const ViewSpec& spec, Ref fill, const PerThread& per_thread, const Plac
                                 : r.program().shared[static_cast<std::size_t>(spec.memory)].type;
     if (!fill) fill = r.make(type, {}, place, ir::Constant{0});
     r.require_open(fill, place);
-    if (per_thread.rank() != 0 && per_thread.rank() != tile.rank())
-        throw UsageError(place, fmt::format("per_thread {} for a tile {}: one number for each axis",
-                                            text_of(per_thread), text_of(tile)));
-    for (int i = 0; i < per_thread.rank(); ++i)
-        if (per_thread[i] < 1 || tile[i] % per_thread[i] != 0)
-            throw UsageError(
-                place, fmt::format("per_thread {} does not divide the tile {}", text_of(per_thread), text_of(tile)));
+    require_per_thread(per_thread, tile, place);
     if (lanes < 0 || (lanes & (lanes - 1)) != 0)
         throw UsageError(place, fmt::format("a load over {} lanes: the threads of a row are a power of two", lanes));
     if (lanes > 0 && per_thread.rank() == 0)
@@ -128,7 +132,7 @@ void require_axis(const Recorder& r, const char* name, int axis, const AxisSpec&
 
 }  // namespace
 
-void copy_async(const ViewSpec& to, const ViewSpec& from, const Place& place) {
+void copy_async(const ViewSpec& to, const ViewSpec& from, const PerThread& per_thread, const Place& place) {
     Recorder& r = Recorder::active(place);
     Shape there, here;
     ir::View source = view_of(r, from, place, there), tile = view_of(r, to, place, here);
@@ -144,7 +148,8 @@ void copy_async(const ViewSpec& to, const ViewSpec& from, const Place& place) {
                                             "equal",
                                             text_of(there), memory_name(r.program(), from), text_of(here),
                                             memory_name(r.program(), to)));
-    r.append(place, ir::Copy{std::move(source), std::move(tile)});
+    require_per_thread(per_thread, here, place);
+    r.append_copy(place, {std::move(source), std::move(tile), per_thread});
 }
 
 void wait_copies(const Place& place) { Recorder::active(place).append(place, ir::WaitCopies{}); }

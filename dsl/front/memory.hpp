@@ -191,13 +191,20 @@ void atomic_add(const Piece<T, R>& piece, const Value<T, R>& value,
     detail::atomic_add(piece.spec(), value.node(at), at);
 }
 
+/// How a copy is shared by the threads: each copies `per_thread` elements at once, the product of 4, 8 or 16 bytes, and
+/// threads neighbour along the contiguous axis first. A thread that loads later, by the same per_thread and extents,
+/// what it has copied itself needs no barrier. Left out: vectors as long as alignment allows.
+struct CopyOptions {
+    Shape per_thread = {};
+};
+
 /// Starts to copy a piece of an input tensor to a piece of a shared tile, past the registers; what lies outside the
 /// tensor becomes zeros. Under way until wait_copies(): before, neither may be touched. Rows of the piece must move in
 /// vectors of at least 4 bytes.
 template <Element T, int R>
-void copy_async(const Piece<T, R>& to, const Piece<T, R>& from,
+void copy_async(const Piece<T, R>& to, const Piece<T, R>& from, const CopyOptions& options = {},
                 std::source_location at = std::source_location::current()) {
-    detail::copy_async(to.spec(), from.spec(), at);
+    detail::copy_async(to.spec(), from.spec(), options.per_thread, at);
 }
 /// Waits for all copies that have been started.
 inline void wait_copies(std::source_location at = std::source_location::current()) { detail::wait_copies(at); }

@@ -82,7 +82,37 @@ Ref Recorder::make(Element type, const Shape& shape, const Place& place, ir::Op 
     return node;
 }
 
-void Recorder::append(const Place& place, ir::StatementOp op) { open_.back().body->push_back({place, std::move(op)}); }
+void Recorder::append(const Place& place, ir::StatementOp op) {
+    const bool starts_copies = std::holds_alternative<ir::Copy>(op) || std::holds_alternative<ir::Bind>(op) ||
+                               std::holds_alternative<ir::For>(op);
+    if (pipeline_ != nullptr && !starts_copies)
+        throw UsageError(place,
+                         "the first function of k.pipelined does more than start copies; it may compute, load and call "
+                         "copy_async, the rest belongs to the second");
+    open_.back().body->push_back({place, std::move(op)});
+}
+
+void Recorder::append_copy(const Place& place, ir::Copy copy) {
+    if (pipeline_ != nullptr) {
+        const ir::SharedTile& tile = program_->shared[static_cast<std::size_t>(copy.to.memory)];
+        if (!copy.to.axes[0].picked || tile.shape[0] < pipeline_->stages)
+            throw UsageError(place, fmt::format("a copy of a pipeline of {} stages goes to {} {}; its first axis must "
+                                                "have an element for each stage, picked by the slot: {}[slot]",
+                                                pipeline_->stages, tile.name, text_of(tile.shape), tile.name));
+        copy.mbarriers = pipeline_->mbarriers;
+        if (copy.mbarriers >= 0) copy.stage = pipeline_->slot;
+    }
+    append(place, std::move(copy));
+}
+
+int Recorder::mbarriers(int stages, const Place& place) {
+    std::string name = "full";
+    for (int n = 2; std::find(names_.begin(), names_.end(), name) != names_.end(); ++n)
+        name = fmt::format("full_{}", n);
+    names_.push_back(name);
+    program_->shared.push_back({name, u64, Shape{stages}, {}, place});
+    return static_cast<int>(program_->shared.size()) - 1;
+}
 
 Ref Recorder::bind(Element type, const Shape& shape, const Place& place, ir::Op op) {
     const Ref node = make(type, shape, place, std::move(op));

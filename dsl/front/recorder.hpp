@@ -43,6 +43,17 @@ public:
 
     Ref open_serial(Ref begin, Ref end, Ref step, const Place& place);
     void open_when(Ref condition, const Place& place);
+    /// A pipeline while its function starts copies: they go to one of `stages` slots.
+    struct Pipeline {
+        int stages;
+        int mbarriers;  // that count the bytes; −1: the threads' groups
+        Ref slot;
+    };
+    /// Until it is taken away by null, copies alone may be appended, and those belong to the pipeline.
+    void set_pipeline(const Pipeline* pipeline) { pipeline_ = pipeline; }
+    void append_copy(const Place& place, ir::Copy copy);
+    /// A tile of mbarriers for a pipeline's stages, by a name that nothing has.
+    int mbarriers(int stages, const Place& place);
     void close_scope() noexcept;
     bool in_loop() const { return open_.size() > 1; }
 
@@ -64,6 +75,7 @@ private:
     std::vector<int> depth_;           // by node id: operations down to what is bound
     std::vector<int> variable_scope_;  // by variable
     std::vector<std::string> names_;
+    const Pipeline* pipeline_ = nullptr;
     int scopes_ = 1;
 };
 

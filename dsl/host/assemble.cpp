@@ -121,6 +121,7 @@ private:
     }
 
     void statement(const ir::Statement& s, const ir::CopyVector& op) {
+        if (op.mbarriers >= 0) return bulk(s, op);
         const Element type = program_.tensors.at(static_cast<std::size_t>(op.from.memory)).type;
         Draft load{Kind::load, false, nullptr, 0, {}, {}};
         const bool masked = add_address(op.from, load);
@@ -157,8 +158,47 @@ private:
         numbering_.emit(std::move(draft));
     }
 
-    void statement(const ir::Statement&, const ir::WaitCopies&) {
-        numbering_.emit({Kind::wait, true, nullptr, 0, {}, {}});
+    /// Offset, predicate and coordinates of either side, then the mbarrier's.
+    void bulk(const ir::Statement& s, const ir::CopyVector& op) {
+        Draft draft{Kind::bulk, false, nullptr, static_cast<std::uint32_t>(code_.accesses.size()), {}, {}};
+        for (const ir::Access* side : {&op.from, &op.to}) {
+            const bool predicated = add_address(*side, draft);
+            add_coordinates(*side, draft);
+            AccessInfo info = info_of(s, *side, predicated);
+            info.store = info.copy = side == &op.to;
+            info.bulk = true;
+            code_.accesses.push_back(info);
+        }
+        add_mbarrier(s, op.mbarriers, op.stage, draft);
+        numbering_.emit(std::move(draft));
+    }
+
+    void statement(const ir::Statement& s, const ir::WaitCopies& op) {
+        if (op.mbarriers < 0)
+            return numbering_.emit({Kind::wait, true, nullptr, static_cast<std::uint32_t>(op.pending), {}, {}});
+        Draft draft{Kind::wait_phase, false, nullptr, static_cast<std::uint32_t>(code_.accesses.size()), {}, {}};
+        add_mbarrier(s, op.mbarriers, op.stage, draft);
+        draft.ins.push_back(numbering_.per_thread(values_.integer(op.parity)));
+        numbering_.emit(std::move(draft));
+    }
+    void statement(const ir::Statement& s, const ir::CommitCopies& op) {
+        if (op.mbarriers < 0) return numbering_.emit({Kind::commit, true, nullptr, 0, {}, {}});
+        Draft draft{Kind::arrive, false, nullptr, static_cast<std::uint32_t>(code_.accesses.size()), {}, {}};
+        add_mbarrier(s, op.mbarriers, op.stage, draft);
+        numbering_.emit(std::move(draft));
+    }
+    void statement(const ir::Statement& s, const ir::InitMbarriers& op) {
+        Draft draft{Kind::start, false, nullptr, static_cast<std::uint32_t>(code_.accesses.size()), {}, {}};
+        add_mbarrier(s, op.mbarriers, nullptr, draft);
+        code_.accesses.back().store = true;
+        numbering_.emit(std::move(draft));
+    }
+
+    /// An mbarrier is looked at as an element of its tile: a stage that there is, and that somebody has started.
+    void add_mbarrier(const ir::Statement& s, int tile, ir::Ref stage, Draft& draft) {
+        draft.ins.push_back(numbering_.per_thread(stage ? values_.integer(stage) : numbering_.constant(0, true)));
+        code_.accesses.push_back(
+            {s.place, ir::Space::shared, tile, 0, 1, Element::u64, false, false, nullptr, code_.checked ? 1 : 0});
     }
 
     void statement(const ir::Statement&, const ir::ReportElement& op) {
@@ -193,21 +233,26 @@ private:
 
     void emit_access(const ir::Statement& s, const ir::Access& access, bool predicated, Draft& draft,
                      bool add = false) {
-        const bool store = draft.kind == Kind::store;
+        AccessInfo info = info_of(s, access, predicated);
+        info.store = draft.kind == Kind::store;
+        info.move = add          ? add_function(info.type)
+                    : info.store ? store_function(info.type, access.lanes)
+                                 : load_function(info.type, access.lanes);
+        if (info.move == nullptr)
+            throw InternalError(fmt::format("the host executor cannot move {} elements of {} at once ({}:{})",
+                                            access.lanes, name_of(info.type), s.place.file, s.place.line));
+        draft.info = static_cast<std::uint32_t>(code_.accesses.size());
+        code_.accesses.push_back(info);
+        numbering_.emit(std::move(draft));
+    }
+
+    AccessInfo info_of(const ir::Statement& s, const ir::Access& access, bool predicated) const {
         const auto memory = static_cast<std::size_t>(access.memory);
         const bool global = access.space == ir::Space::global;
         const Element type = global ? program_.tensors.at(memory).type : program_.shared.at(memory).type;
-        const AccessFunction move = add     ? add_function(type)
-                                    : store ? store_function(type, access.lanes)
-                                            : load_function(type, access.lanes);
-        if (move == nullptr)
-            throw InternalError(fmt::format("the host executor cannot move {} elements of {} at once ({}:{})",
-                                            access.lanes, name_of(type), s.place.file, s.place.line));
         const int coordinates = code_.checked ? static_cast<int>(access.coordinates.size()) : 0;
-        draft.info = static_cast<std::uint32_t>(code_.accesses.size());
-        code_.accesses.push_back({s.place, access.space, access.memory, access.axis, access.lanes, type, store,
-                                  predicated, move, coordinates});
-        numbering_.emit(std::move(draft));
+        return {s.place, access.space, access.memory, access.axis, access.lanes,
+                type,    false,        predicated,    nullptr,     coordinates};
     }
 
     const ir::Program& program_;

@@ -4,27 +4,9 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
+#include "dsl/host/check_where.hpp"
 
 namespace tessera::host {
-
-struct AccessChecker::Where {
-    const AccessInfo& info;
-    const VectorAccess& access;
-    const std::int64_t* const* coordinates;
-    std::size_t lane_of_role;  // index into the registers
-    int thread;                // of the block
-
-    std::int64_t coordinate(int axis) const { return coordinates[axis][lane_of_role]; }
-    std::int64_t offset() const { return access.offset[lane_of_role]; }
-    int extent_of(int axis) const { return axis == info.axis ? info.lanes : 1; }
-    bool global() const { return info.space == ir::Space::global; }
-    std::size_t memory() const { return static_cast<std::size_t>(info.memory); }
-    std::int64_t bytes() const { return bytes_of(info.type, info.lanes); }
-    std::int64_t byte_offset() const {  // from the memory's base
-        const int packed = packed_elements_of(info.type);
-        return offset() / packed * bytes_of(info.type, packed);
-    }
-};
 
 namespace {
 
@@ -56,11 +38,10 @@ std::string list(const Numbers& numbers) {
     return text;
 }
 
-std::string place_text(const Place& place) { return fmt::format("{}:{}", place.file, place.line); }
-
 }  // namespace
 
-AccessChecker::AccessChecker(const Launch& launch, const Code& code) : launch_(launch), code_(code) {
+AccessChecker::AccessChecker(const Launch& launch, const Code& code)
+    : launch_(launch), code_(code), copies_(static_cast<std::size_t>(launch.program.shared_bytes)) {
     const ir::Program& p = launch.program;
     if (!p.shared.empty()) history_.emplace(static_cast<std::size_t>(p.shared_bytes), smallest_access(p), p.threads);
 }
@@ -68,6 +49,7 @@ AccessChecker::AccessChecker(const Launch& launch, const Code& code) : launch_(l
 void AccessChecker::begin_block(std::int64_t block) {
     block_ = block;
     copies_.clear();
+    mbarriers_.clear();
     if (history_) history_->begin_block();
 }
 
@@ -165,7 +147,7 @@ void AccessChecker::check_alignment(const Where& at) const {
                                      "their bytes ({}); make its coordinates and the strides multiples of {}",
                                      launch_.program.name, describe(at), at.offset(), packed, name_of(at.info.type),
                                      describe_thread(at), packed));
-    const std::int64_t alignment = alignment_of(at.bytes());
+    const std::int64_t alignment = at.info.bulk ? 16 : alignment_of(at.bytes());
     std::int64_t address = at.byte_offset();
     if (at.global()) {
         address += static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(at.access.base));
@@ -178,18 +160,6 @@ void AccessChecker::check_alignment(const Where& at) const {
                      fmt::format("kernel '{}': {} moves {} bytes at once from an address that is {} bytes past a "
                                  "multiple of {} ({}); align the base and the strides, or use narrower vectors",
                                  launch_.program.name, describe(at), at.bytes(), past, alignment, describe_thread(at)));
-}
-
-void AccessChecker::check_copies(const Where& at) {
-    const auto byte = static_cast<std::size_t>(launch_.program.shared[at.memory()].byte_offset + at.byte_offset());
-    const auto bytes = static_cast<std::size_t>(at.bytes());
-    if (const CopiesUnderWay::Range* const copy = copies_.meets(byte, bytes))
-        throw UsageError(at.info.place,
-                         fmt::format("kernel '{}': {} meets a copy that is under way, started at {} ({}); put "
-                                     "wait_copies() between the two",
-                                     launch_.program.name, describe(at), place_text(code_.accesses[copy->access].place),
-                                     describe_thread(at)));
-    if (at.info.copy) copies_.start(byte, bytes, static_cast<std::size_t>(&at.info - code_.accesses.data()));
 }
 
 void AccessChecker::check_order(const Where& at) {

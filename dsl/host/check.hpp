@@ -8,6 +8,7 @@
 #include "dsl/host/copies.hpp"
 #include "dsl/host/history.hpp"
 #include "dsl/host/launch.hpp"
+#include "dsl/host/mbarriers.hpp"
 
 namespace tessera::host {
 
@@ -20,14 +21,24 @@ public:
     void begin_block(std::int64_t block);
     /// Errors: UsageError if a copy is under way that nothing has waited for.
     void end_block() const;
-    /// The copies under way are complete.
-    void wait() { copies_.clear(); }
+    void commit() { copies_.commit(); }
+    /// The copies under way are complete, but those of the last groups.
+    void wait(std::uint32_t pending);
+
+    /// One mbarrier of the tile that `info` names, or all of them; `stage` as offset and coordinate.
+    /// Errors: as for accesses; UsageError if a wait would last forever.
+    void start(const AccessInfo& info);
+    void arrive(const AccessInfo& info, const std::int64_t* stage);
+    void wait_phase(const AccessInfo& info, const std::int64_t* stage, std::int64_t parity);
     void barrier(int first_thread, int threads);
 
     /// `coordinates`: a register of i64 for each axis. Threads first_thread … take part.
     /// Errors: UsageError with the writer's line; InternalError if offset and coordinates name different elements.
     void check(const AccessInfo& info, const VectorAccess& access, const std::int64_t* const* coordinates,
                int first_thread);
+    /// A copy whose bytes that mbarrier counts.
+    void check_bulk(const AccessInfo& info, const VectorAccess& access, const std::int64_t* const* coordinates,
+                    int first_thread, const AccessInfo& mbarrier, const std::int64_t* stage);
 
     /// Errors: UsageError saying that the word is read before it is written.
     [[noreturn]] void undefined_word(const UndefinedRead& read) const;
@@ -42,6 +53,8 @@ private:
     void check_alignment(const Where& at) const;
     void check_order(const Where& at);
     void check_copies(const Where& at);
+    void check_mbarrier(const AccessInfo& info, const std::int64_t* stage, std::size_t threads);
+    std::size_t mbarrier_byte(const AccessInfo& info, std::int64_t stage) const;
     std::int64_t expected_offset(const Where& at, int lane) const;
     bool plain_lanes(const Where& at) const;
     std::string describe(const Where& at) const;
@@ -52,6 +65,8 @@ private:
     const Code& code_;
     std::optional<SharedHistory> history_;
     CopiesUnderWay copies_;
+    Mbarriers mbarriers_;
+    std::size_t counted_by_ = CopiesUnderWay::none;  // what counts the bytes of the copy being looked at
     std::int64_t block_ = 0;
 };
 

@@ -24,7 +24,12 @@ enum class Kind : std::uint8_t {
     lanes,       // out[0] = fn(in…) for every thread (once for a uniform result)
     load,        // outs = the lanes of accesses[info]
     store,       // the lanes of accesses[info] = the last ins
-    wait,        // the copies under way are complete
+    bulk,        // where both predicates hold, the lanes of accesses[info] go to those of accesses[info + 1]
+    commit,      // the copies started since the last one are a group
+    wait,        // the copies under way are complete, but those of the last `info` groups
+    start,       // the mbarriers of accesses[info] begin
+    arrive,      // at the mbarrier of accesses[info]
+    wait_phase,  // until the phase of parity in[1] of the mbarrier of accesses[info] is complete
     barrier,     // every thread of the block
     loop_enter,  // out[0] = begin, past the loop unless begin < end
     loop_next,   // out[0] += step, back to the body while below end
@@ -58,7 +63,8 @@ struct AccessInfo {
     bool predicated;
     AccessFunction move;
     int coordinates;    // 0 when unchecked
-    bool copy = false;  // a store that is under way until the next wait
+    bool copy = false;  // a store that is under way until a wait
+    bool bulk = false;  // by the copy engine: any number of lanes, at multiples of 16 bytes
 };
 
 struct UndefinedRead {

@@ -38,7 +38,8 @@ void SharedHistory::barrier(int first_thread, int threads) {
 }
 
 bool SharedHistory::ordered(const Touch& t, int thread) const {
-    return t.thread == thread || t.epoch < known_[warp_of(thread) * epochs_.size() + warp_of(t.thread)];
+    return t.thread == thread || t.thread == everybody ||
+           t.epoch < known_[warp_of(thread) * epochs_.size() + warp_of(t.thread)];
 }
 
 SharedHistory::Touch SharedHistory::now(int thread, std::size_t access) const {
@@ -76,6 +77,18 @@ SharedHistory::Finding SharedHistory::write(std::size_t byte, std::size_t bytes,
         piece = {touch, {}, {}};
     }
     return {};
+}
+
+void SharedHistory::complete(std::size_t byte, std::size_t bytes, int thread, std::size_t access) {
+    set_writer(byte, bytes, now(thread, access));
+}
+
+void SharedHistory::publish(std::size_t byte, std::size_t bytes, std::size_t access) {
+    set_writer(byte, bytes, {epochs_[0], everybody, static_cast<std::uint16_t>(access)});
+}
+
+void SharedHistory::set_writer(std::size_t byte, std::size_t bytes, const Touch& writer) {
+    for (std::size_t p = byte / piece_; p < (byte + bytes + piece_ - 1) / piece_; ++p) pieces_[p] = {writer, {}, {}};
 }
 
 }  // namespace tessera::host

@@ -34,8 +34,14 @@ public:
     };
     Finding read(std::size_t byte, std::size_t bytes, int thread, std::size_t access);
     Finding write(std::size_t byte, std::size_t bytes, int thread, std::size_t access);
+    /// A copy that write() has met is complete, and the thread that started it knows.
+    void complete(std::size_t byte, std::size_t bytes, int thread, std::size_t access);
+    /// A copy that write() has met is complete, and every thread knows.
+    void publish(std::size_t byte, std::size_t bytes, std::size_t access);
 
 private:
+    static constexpr std::uint16_t everybody = 0xffff;  // in place of a thread: ordered before all that come after
+    void set_writer(std::size_t byte, std::size_t bytes, const Touch& writer);
     struct Piece {
         Touch writer, reader, earlier_reader;
     };

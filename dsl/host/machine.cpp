@@ -62,8 +62,17 @@ void Machine::run(Cursor& cursor) {
                 break;
             case Kind::load:
             case Kind::store: access(i, cursor); break;
+            case Kind::bulk: bulk(i, cursor); break;
+            case Kind::commit:
+                if (checker_) checker_->commit();
+                break;
             case Kind::wait:
-                if (checker_) checker_->wait();
+                if (checker_) checker_->wait(i.info);
+                break;
+            case Kind::start:
+            case Kind::arrive:
+            case Kind::wait_phase:
+                if (checker_) meet_mbarrier(i, cursor);
                 break;
             case Kind::barrier: cursor.stop = Stop::barrier; return;
             case Kind::loop_enter:
@@ -129,10 +138,8 @@ void Machine::mma(const Instruction& i, const Cursor& cursor) {
 void Machine::access(const Instruction& i, const Cursor& cursor) {
     const AccessInfo& info = code_.accesses[i.info];
     const Operand* in = code_.operands.data() + i.operands + i.outs;
-    const auto memory = static_cast<std::size_t>(info.memory);
     VectorAccess a{};
-    a.base = info.space == ir::Space::global ? static_cast<std::byte*>(launch_.arguments.tensors[memory])
-                                             : shared_.front().bytes + launch_.program.shared[memory].byte_offset;
+    a.base = base_of(info);
     a.offset = static_cast<const std::int64_t*>(at(*in++, cursor));
     if (info.predicated) a.predicate = static_cast<const std::uint32_t*>(at(*in++, cursor));
     if (info.predicated && !info.store) a.fill = at(*in++, cursor);
@@ -149,6 +156,54 @@ void Machine::access(const Instruction& i, const Cursor& cursor) {
     for (std::size_t l = 0; l < static_cast<std::size_t>(info.lanes); ++l) lanes[l] = at(moved[l], cursor);
     a.lanes = lanes.data();
     info.move(a);
+}
+
+/// Bytes are moved at once; that they may be late is the checker's business.
+void Machine::bulk(const Instruction& i, const Cursor& cursor) {
+    const AccessInfo* const infos = &code_.accesses[i.info];  // from, to, mbarrier
+    const Operand* in = code_.operands.data() + i.operands;
+    std::array<VectorAccess, 2> sides{};
+    std::array<std::array<const std::int64_t*, Shape::max_rank>, 2> coordinates{};
+    copied_.assign(cursor.threads, 1);
+    for (std::size_t side = 0; side < sides.size(); ++side) {
+        const AccessInfo& info = infos[side];
+        VectorAccess& a = sides[side];
+        a.base = base_of(info);
+        a.offset = static_cast<const std::int64_t*>(at(*in++, cursor));
+        if (info.predicated) {
+            const auto* predicate = static_cast<const std::uint32_t*>(at(*in++, cursor));
+            for (std::size_t t = 0; t < copied_.size(); ++t) copied_[t] &= predicate[t];
+        }
+        for (std::size_t c = 0; c < static_cast<std::size_t>(info.coordinates); ++c)
+            coordinates[side][c] = static_cast<const std::int64_t*>(at(*in++, cursor));
+        a.predicate = copied_.data();
+        a.count = info.lanes;
+        a.threads = cursor.threads;
+    }
+    const auto* stage = static_cast<const std::int64_t*>(at(*in, cursor));
+    for (std::size_t side = 0; checker_ && side < sides.size(); ++side)
+        checker_->check_bulk(infos[side], sides[side], coordinates[side].data(), static_cast<int>(cursor.first),
+                             infos[2], stage);
+    const Element type = infos[0].type;
+    const auto byte = [&](const VectorAccess& a, std::size_t t) { return a.base + a.offset[t] * bits_of(type) / 8; };
+    for (std::size_t t = 0; t < copied_.size(); ++t)
+        if (copied_[t] != 0)
+            std::memcpy(byte(sides[1], t), byte(sides[0], t), static_cast<std::size_t>(bytes_of(type, infos[0].lanes)));
+}
+
+void Machine::meet_mbarrier(const Instruction& i, const Cursor& cursor) {
+    const Operand* in = code_.operands.data() + i.operands;
+    const AccessInfo& info = code_.accesses[i.info];
+    const auto* stage = static_cast<const std::int64_t*>(at(in[0], cursor));
+    if (i.kind == Kind::start) return checker_->start(info);
+    if (i.kind == Kind::arrive) return checker_->arrive(info, stage);
+    checker_->wait_phase(info, stage, *static_cast<const std::int64_t*>(at(in[1], cursor)));
+}
+
+std::byte* Machine::base_of(const AccessInfo& info) {
+    const auto memory = static_cast<std::size_t>(info.memory);
+    return info.space == ir::Space::global ? static_cast<std::byte*>(launch_.arguments.tensors[memory])
+                                           : shared_.front().bytes + launch_.program.shared[memory].byte_offset;
 }
 
 }  // namespace tessera::host

@@ -40,6 +40,9 @@ private:
     void check_division(const Instruction& instruction, const Cursor& cursor);
     void access(const Instruction& instruction, const Cursor& cursor);
     void mma(const Instruction& instruction, const Cursor& cursor);
+    void bulk(const Instruction& instruction, const Cursor& cursor);
+    void meet_mbarrier(const Instruction& instruction, const Cursor& cursor);
+    std::byte* base_of(const AccessInfo& info);
     bool enter_loop(const Operand* operands);
     bool next_turn(const Operand* operands);
 
@@ -53,6 +56,7 @@ private:
     std::vector<Line> file_;    // registers
     std::vector<Line> shared_;  // the block's shared memory
     std::vector<Cursor> roles_;
+    std::vector<std::uint32_t> copied_;  // by thread: whether it takes part in a bulk copy
     std::optional<AccessChecker> checker_;
 };
 

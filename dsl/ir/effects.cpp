@@ -50,6 +50,8 @@ void collect_reads(const Statement& statement, NodeSet& met, Effects& e) {
     if (const auto* copy = statement.as<CopyVector>()) e.memories.push_back({copy->from.space, copy->from.memory});
     if (const auto* product = statement.as<MmaTile>()) e.arrays.push_back(product->array);
     if (const auto* sum = statement.as<AtomicAdd>()) e.memories.push_back({sum->access.space, sum->access.memory});
+    if (const auto* wait = statement.as<WaitCopies>(); wait && wait->mbarriers >= 0)
+        e.memories.push_back({Space::shared, wait->mbarriers});
     for_each_ref(statement, [&](Ref root) { for_each_node(root, met, [&](Ref node) { read_by_node(*node, e); }); });
     if (const auto* loop = statement.as<For>()) collect_reads(loop->body, met, e);
 }
@@ -58,8 +60,9 @@ void collect_reads(const Body& body, NodeSet& met, Effects& e) {
     for (const Statement& statement : body) collect_reads(statement, met, e);
 }
 
-struct WriteCollector {
-    Effects& e;
+class WriteCollector {
+public:
+    explicit WriteCollector(Effects& effects) : e(effects) {}
 
     void operator()(const For& loop) const {
         for (const Statement& statement : loop.body) std::visit(*this, statement.op);
@@ -68,9 +71,17 @@ struct WriteCollector {
     void operator()(const StoreVector& store) const { e.memories.push_back({store.access.space, store.access.memory}); }
     void operator()(const Accumulate& sum) const { e.memories.push_back({sum.view.space, sum.view.memory}); }
     void operator()(const AtomicAdd& sum) const { e.memories.push_back({sum.access.space, sum.access.memory}); }
-    void operator()(const Copy& copy) const { e.memories.push_back({copy.to.space, copy.to.memory}); }
-    void operator()(const CopyVector& copy) const { e.memories.push_back({copy.to.space, copy.to.memory}); }
+    void operator()(const Copy& copy) const {
+        e.memories.push_back({copy.to.space, copy.to.memory});
+        count(copy.mbarriers);
+    }
+    void operator()(const CopyVector& copy) const {
+        e.memories.push_back({copy.to.space, copy.to.memory});
+        count(copy.mbarriers);
+    }
     void operator()(const WaitCopies&) const {}
+    void operator()(const CommitCopies& s) const { count(s.mbarriers); }
+    void operator()(const InitMbarriers& s) const { count(s.mbarriers); }
     void operator()(const Assign& assign) const { e.variables.push_back(assign.variable); }
     void operator()(const Declare& declare) const { e.arrays.push_back(declare.array); }
     void operator()(const Set& set) const { e.arrays.push_back(set.array); }
@@ -82,6 +93,12 @@ struct WriteCollector {
     void operator()(const Comment&) const {}
     void operator()(const Barrier&) const {}
     void operator()(const MmaTile& product) const { e.arrays.push_back(product.array); }
+
+private:
+    void count(int mbarriers) const {
+        if (mbarriers >= 0) e.memories.push_back({Space::shared, mbarriers});
+    }
+    Effects& e;
 };
 
 }  // namespace
@@ -117,7 +134,7 @@ Effects reads_of(const Statement& statement) {
 
 Effects writes_of(const Statement& statement) {
     Effects e;
-    std::visit(WriteCollector{e}, statement.op);
+    std::visit(WriteCollector(e), statement.op);
     normalise(e);
     return e;
 }

@@ -49,9 +49,21 @@ struct Line {
     }
     std::string operator()(const Store& s) { return "store " + text(s.value) + " to " + text.view(s.view); }
     std::string operator()(const Accumulate& s) { return "atomic add " + text(s.value) + " to " + text.view(s.view); }
-    std::string operator()(const Copy& s) { return "copy " + text.view(s.from) + " to " + text.view(s.to); }
-    std::string operator()(const CopyVector& s) { return "copy " + access(s.from) + " to " + access(s.to); }
-    std::string operator()(const WaitCopies&) { return "wait for copies"; }
+    std::string operator()(const Copy& s) {
+        const std::string width = s.per_thread.empty() ? "" : " by " + extents_text(s.per_thread);
+        return "copy " + text.view(s.from) + " to " + text.view(s.to) + width + counted(s.mbarriers, s.stage);
+    }
+    std::string operator()(const CopyVector& s) {
+        return "copy " + access(s.from) + " to " + access(s.to) + counted(s.mbarriers, s.stage);
+    }
+    std::string operator()(const WaitCopies& s) {
+        if (s.mbarriers >= 0) return "wait for " + mbarrier(s.mbarriers, s.stage) + ", parity " + text(s.parity);
+        return s.pending == 0 ? "wait for copies" : "wait for copies but " + std::to_string(s.pending) + " groups";
+    }
+    std::string operator()(const CommitCopies& s) {
+        return s.mbarriers < 0 ? "close the group of copies" : "arrive at " + mbarrier(s.mbarriers, s.stage);
+    }
+    std::string operator()(const InitMbarriers& s) { return "start " + names.memory(Space::shared, s.mbarriers); }
     std::string operator()(const Assign& s) { return names.variable(s.variable) + " = " + text(s.value); }
     std::string operator()(const Report& s) {
         return report(s.rule) + text.view(s.view) + " where " + text(s.bad) + ", value " + text(s.value);
@@ -85,6 +97,12 @@ struct Line {
     }
 
     static std::string report(int rule) { return "report rule " + std::to_string(rule) + " at "; }
+
+    /// "full[i + 1]"
+    std::string mbarrier(int tile, Ref stage) {
+        return names.memory(Space::shared, tile) + "[" + (stage ? text(stage) : "null") + "]";
+    }
+    std::string counted(int tile, Ref stage) { return tile < 0 ? "" : ", counted by " + mbarrier(tile, stage); }
 
     std::string access(const Access& a) {
         std::string line = names.memory(a.space, a.memory) + "[";

@@ -51,8 +51,13 @@ struct Accumulate {  // view += value, element by element and atomically; whole 
     View view;
     Ref value;
 };
-struct Copy {  // from a tensor to shared memory, under way until the next WaitCopies; what is outside becomes zeros
+/// From a tensor to shared memory, under way until a WaitCopies covers it. By vectors (no mbarriers), what is outside
+/// becomes zeros; in bulk, rows that are outside are left as they were.
+struct Copy {
     View from, to;
+    Shape per_thread = {};  // elements that one copy of a thread moves along each axis; rank 0: by rule
+    int mbarriers = -1;     // a tile of mbarriers that count its bytes; −1: the group of the thread counts
+    Ref stage = nullptr;    // which of the mbarriers; i64, rank 0
 };
 struct Assign {  // variable = value, all parts
     int variable;
@@ -92,10 +97,13 @@ struct StoreVector {  // the words' elements, in order, make the `lanes` element
     Access access;
     std::vector<Ref> words;
 };
-/// One thread starts to copy the `lanes` elements of `from`, 4, 8 or 16 bytes, to `to`; zeros where from's predicate is
-/// false. Neither may be touched before its WaitCopies.
+/// One thread starts to copy the `lanes` elements of `from` to `to`. Neither may be touched before its WaitCopies.
+/// Without mbarriers 4, 8 or 16 bytes, zeros where from's predicate is false; with them, a multiple of 16 bytes, and
+/// nothing is copied where one of the predicates is false.
 struct CopyVector {
     Access from, to;
+    int mbarriers = -1;
+    Ref stage = nullptr;  // i32
 };
 struct AtomicAdd {  // memory += value; the access has one lane
     Access access;
@@ -118,10 +126,27 @@ struct Barrier {};  // every thread of the block
 
 // ---- both stages
 
-struct WaitCopies {};  // a thread's own copies are complete
+/// Without mbarriers: a thread's own copies are complete, but for its latest `pending` groups and, if pending > 0, what
+/// is in no group yet. With them: the phase of this parity of mbarrier `stage` is complete, for every thread.
+struct WaitCopies {
+    int pending = 0;
+    int mbarriers = -1;
+    Ref stage = nullptr, parity = nullptr;  // whole numbers of rank 0: i64, lowered i32
+};
 
-using StatementOp = std::variant<For, Bind, Store, Accumulate, Assign, Report, Comment, Declare, Let, Set, LoadVector,
-                                 StoreVector, AtomicAdd, ReportElement, Barrier, Copy, CopyVector, WaitCopies, MmaTile>;
+/// What has been copied since the last one becomes a group of its own; with mbarriers, the one arrival that a phase of
+/// mbarrier `stage` needs beside the bytes copied in it.
+struct CommitCopies {
+    int mbarriers = -1;
+    Ref stage = nullptr;
+};
+struct InitMbarriers {  // each expects one arrival a phase; once in a program, ahead of all that names them
+    int mbarriers = -1;
+};
+
+using StatementOp =
+    std::variant<For, Bind, Store, Accumulate, Assign, Report, Comment, Declare, Let, Set, LoadVector, StoreVector,
+                 AtomicAdd, ReportElement, Barrier, Copy, CopyVector, WaitCopies, CommitCopies, InitMbarriers, MmaTile>;
 
 struct Statement {
     Place place;

@@ -25,9 +25,17 @@ void fields_of(MaybeConst<For> auto& s, auto&& f) {
 void fields_of(MaybeConst<Bind> auto& s, auto&& f) { f("value", s.value); }
 void fields_of(MaybeConst<Store> auto& s, auto&& f) { f("view", s.view), f("value", s.value); }
 void fields_of(MaybeConst<Accumulate> auto& s, auto&& f) { f("view", s.view), f("value", s.value); }
-void fields_of(MaybeConst<Copy> auto& s, auto&& f) { f("from", s.from), f("to", s.to); }
-void fields_of(MaybeConst<CopyVector> auto& s, auto&& f) { f("from", s.from), f("to", s.to); }
-void fields_of(MaybeConst<WaitCopies> auto&, auto&&) {}
+void fields_of(MaybeConst<Copy> auto& s, auto&& f) {
+    f("from", s.from), f("to", s.to), f("per_thread", s.per_thread), f("mbarriers", s.mbarriers), f("stage", s.stage);
+}
+void fields_of(MaybeConst<CopyVector> auto& s, auto&& f) {
+    f("from", s.from), f("to", s.to), f("mbarriers", s.mbarriers), f("stage", s.stage);
+}
+void fields_of(MaybeConst<WaitCopies> auto& s, auto&& f) {
+    f("pending", s.pending), f("mbarriers", s.mbarriers), f("stage", s.stage), f("parity", s.parity);
+}
+void fields_of(MaybeConst<CommitCopies> auto& s, auto&& f) { f("mbarriers", s.mbarriers), f("stage", s.stage); }
+void fields_of(MaybeConst<InitMbarriers> auto& s, auto&& f) { f("mbarriers", s.mbarriers); }
 void fields_of(MaybeConst<Assign> auto& s, auto&& f) { f("variable", s.variable), f("value", s.value); }
 void fields_of(MaybeConst<Report> auto& s, auto&& f) {
     f("rule", s.rule), f("view", s.view), f("bad", s.bad), f("value", s.value);

@@ -1,5 +1,7 @@
 #include "dsl/ir/verify.hpp"
 
+#include <set>
+
 #include "dsl/base/error.hpp"
 #include "dsl/ir/tensor_core.hpp"
 #include "dsl/ir/uniform.hpp"
@@ -168,21 +170,48 @@ public:
     }
     void operator()(const Copy& s) {
         in_stage(Stage::recorded);
-        require(detail::verify_view(at_, s.from, nullptr) == detail::verify_view(at_, s.to, nullptr), "operand-shape",
-                nullptr, "the two sides of a copy have not the same extents");
+        const Shape tile = detail::verify_view(at_, s.to, nullptr);
+        require(detail::verify_view(at_, s.from, nullptr) == tile, "operand-shape", nullptr,
+                "the two sides of a copy have not the same extents");
+        require(s.per_thread.empty() || s.per_thread.rank() == tile.rank(), "per-thread", nullptr,
+                "there is a number for each axis");
+        for (int i = 0; i < s.per_thread.rank(); ++i)
+            require(s.per_thread[i] >= 1 && tile[i] % s.per_thread[i] == 0, "per-thread", nullptr,
+                    "what a thread copies at once divides the tile");
         for (const View* view : {&s.from, &s.to})
             for (const ViewAxis& axis : view->axes) scopes_.verify_expression(at_, axis.offset);
         copied(s.from.space, memory(s.from.space, s.from.memory), s.to.space, memory(s.to.space, s.to.memory));
+        mbarrier(s.mbarriers, s.stage);
     }
     void operator()(const CopyVector& s) {
         in_stage(Stage::lowered);
-        access(s.from), access(s.to);
+        const bool bulk = s.mbarriers >= 0;
+        access(s.from, bulk), access(s.to, bulk);
         copied(s.from.space, memory(s.from.space, s.from.memory), s.to.space, memory(s.to.space, s.to.memory));
+        mbarrier(s.mbarriers, s.stage);
         const int bytes = s.from.lanes * bits_of(memory(s.from.space, s.from.memory).type) / 8;
         require(s.from.lanes == s.to.lanes, "lanes", nullptr, "the two sides of a copy have not the same lanes");
-        require(bytes == 4 || bytes == 8 || bytes == 16, "lanes", nullptr, "a copy moves 4, 8 or 16 bytes");
+        require(!bulk || (bytes > 0 && bytes % 16 == 0), "lanes", nullptr, "a bulk copy moves a multiple of 16 bytes");
+        require(bulk || bytes == 4 || bytes == 8 || bytes == 16, "lanes", nullptr, "a copy moves 4, 8 or 16 bytes");
     }
-    void operator()(const WaitCopies&) {}
+    void operator()(const WaitCopies& s) {
+        mbarrier(s.mbarriers, s.stage);
+        require(s.pending >= 0 && (s.pending == 0 || s.mbarriers < 0), "wait", nullptr,
+                "groups that may stay pending are a thread's own: at least 0, and 0 where mbarriers count");
+        require((s.parity != nullptr) == (s.mbarriers >= 0), "wait", s.parity, "a phase is one of an mbarrier");
+        if (s.parity) stage_number(s.parity);
+    }
+    void operator()(const CommitCopies& s) { mbarrier(s.mbarriers, s.stage); }
+    void operator()(const InitMbarriers& s) {
+        require(scopes_.at_top(), "mbarrier", nullptr, "mbarriers are started once, outside of loops");
+        const std::size_t count = program_.shared.size();
+        require(s.mbarriers >= 0 && static_cast<std::size_t>(s.mbarriers) < count, "index-range", nullptr,
+                "the program has no such memory");
+        const SharedTile& tile = program_.shared[s.mbarriers];
+        require(tile.type == u64 && tile.shape.rank() == 1, "mbarrier", nullptr,
+                "mbarriers lie in a shared tile of u64 and rank 1");
+        require(started_.insert(s.mbarriers).second, "mbarrier", nullptr, "mbarriers are started twice");
+    }
     void operator()(const ReportElement& s) {
         in_stage(Stage::lowered);
         rule(s.rule, s.bad, s.value);
@@ -244,6 +273,18 @@ private:
         require(tensor.type == tile.type, "operand-type", nullptr, "the two sides of a copy have not the same type");
     }
 
+    void mbarrier(int tile, Ref stage) {
+        require((stage != nullptr) == (tile >= 0), "mbarrier", stage, "a stage is one of mbarriers");
+        if (tile < 0) return;
+        require(started_.count(tile) > 0, "mbarrier", nullptr, "mbarriers are used before they are started");
+        stage_number(stage);
+    }
+    void stage_number(Ref number) {
+        scopes_.verify_expression(at_, number);
+        require(number->scalar() && number->type == (program_.stage == Stage::recorded ? i64 : i32), "operand-type",
+                number, "a stage or parity is of rank 0 and i64, lowered i32");
+    }
+
     void rule(int index, Ref bad, Ref value) {
         require(index >= 0 && static_cast<std::size_t>(index) < program_.rules.size(), "index-range", nullptr,
                 "the program has no such rule");
@@ -259,7 +300,9 @@ private:
         scopes_.verify_register_index(at_, array, index, count);
     }
 
-    void access(const Access& a) {
+    void access(const Access& a, bool bulk = false) {
+        require(a.space == Space::global || started_.count(a.memory) == 0, "mbarrier", nullptr,
+                "mbarriers are neither loaded nor stored");
         const Memory m = memory(a.space, a.memory);
         require(static_cast<int>(a.coordinates.size()) == m.rank, "coordinates", nullptr,
                 "an access has a coordinate for each axis of its memory");
@@ -278,7 +321,7 @@ private:
             require(a.predicate->type == boolean && a.predicate->scalar(), "predicate", a.predicate,
                     "a predicate is boolean and of rank 0");
         }
-        width(a, m);
+        if (!bulk) width(a, m);
     }
 
     void width(const Access& a, const Memory& m) const {
@@ -299,6 +342,7 @@ private:
     const Program& program_;
     Scopes& scopes_;
     Diagnosis at_;
+    std::set<int> started_;  // tiles of mbarriers
 };
 
 /// Barriers and shuffles need every thread; they may stand at the top level and in loops whose turns are equal for all.

@@ -16,6 +16,7 @@ public:
 
     void open_loop(const Diagnosis& at, const For& loop);
     void close_loop(const For& loop);
+    bool at_top() const { return frames_.size() == 1; }  // outside of all loops
     void bind(const Diagnosis& at, Ref node);
     void let(const Diagnosis& at, const Let& statement);
     void declare(const Diagnosis& at, int array);

@@ -35,7 +35,7 @@ class Pass {
 public:
     Pass(const ir::Program& program, const Plan& plan) : program_(program), plan_(plan) {
         ir::for_each_statement(program.body, [&](const ir::Statement& s) {
-            if (const auto* copy = s.as<ir::CopyVector>()) insert(copied_, copy->to);
+            if (const auto* copy = s.as<ir::CopyVector>(); copy && copy->mbarriers < 0) insert(copied_, copy->to);
         });
     }
 
@@ -55,19 +55,32 @@ private:
         if (!plan_.needs_order(a.space, a.memory)) return;
         into.insert({a.space, a.space == ir::Space::shared ? program_.shared[i].byte_offset : a.memory});
     }
-    void touch(const ir::Statement& s, Touched& t) const {
+    void insert_mbarriers(Memories& into, int tile) const {
+        if (tile >= 0) into.insert({ir::Space::shared, program_.shared[static_cast<std::size_t>(tile)].byte_offset});
+    }
+    /// What a copy writes may be touched by nobody until a wait covers it, so only what comes before it is to be
+    /// ordered with it, `after` as seen from there. Mbarriers order what they count; their own start needs a barrier.
+    void touch(const ir::Statement& s, Touched& t, bool after) const {
         if (const auto* load = s.as<ir::LoadVector>()) insert(t.read, load->access);
         if (const auto* store = s.as<ir::StoreVector>()) insert(t.written, store->access);
         if (const auto* sum = s.as<ir::AtomicAdd>()) insert(t.written, sum->access);
-        if (const auto* copy = s.as<ir::CopyVector>()) insert(t.written, copy->to);
-        // Only now what a thread has copied may be seen by the others.
-        if (s.as<ir::WaitCopies>()) t.written.insert(copied_.begin(), copied_.end());
+        if (const auto* copy = s.as<ir::CopyVector>()) {
+            if (after) insert(t.written, copy->to);
+            insert_mbarriers(t.read, copy->mbarriers);
+        }
+        if (const auto* wait = s.as<ir::WaitCopies>()) {
+            insert_mbarriers(t.read, wait->mbarriers);
+            // Only now what a thread has copied may be seen by the others.
+            if (wait->mbarriers < 0) t.written.insert(copied_.begin(), copied_.end());
+        }
+        if (const auto* commit = s.as<ir::CommitCopies>()) insert_mbarriers(t.read, commit->mbarriers);
+        if (const auto* init = s.as<ir::InitMbarriers>()) insert_mbarriers(t.written, init->mbarriers);
     }
     /// Adds what is touched from statement i on, up to the next barrier. True if one was met.
     bool touch_group(const ir::Body& body, std::size_t i, Touched& t) const {
         for (; i < body.size(); ++i) {
             if (body[i].as<ir::Barrier>()) return true;
-            touch(body[i], t);
+            touch(body[i], t, true);
             if (const auto* f = body[i].as<ir::For>())
                 if (touch_group(f->body, 0, t)) return true;
         }
@@ -82,7 +95,7 @@ private:
                 if (t.orders(group)) kept_.insert(&s);
                 if (kept_.count(&s)) t = {};
             }
-            touch(s, t);
+            touch(s, t, false);
             if (const auto* f = s.as<ir::For>()) {
                 const Touched entry = t;
                 walk(f->body, t);

@@ -83,6 +83,17 @@ bool constant_value(Ref node, std::int64_t& value) {
     return true;
 }
 
+bool is_multiple(Ref number, std::int64_t n) {
+    std::int64_t value = 0;
+    if (n == 1) return true;
+    if (constant_value(number, value)) return value % n == 0;
+    const auto* b = number->as<ir::Binary>();
+    if (!b) return false;
+    if (b->op == ir::BinaryOp::mul) return is_multiple(b->a, n) || is_multiple(b->b, n);
+    if (b->op == ir::BinaryOp::add || b->op == ir::BinaryOp::sub) return is_multiple(b->a, n) && is_multiple(b->b, n);
+    return false;
+}
+
 Ref Expressions::make(Element type, Shape shape, ir::Op op) {
     const std::uint64_t hash = hash_of(type, shape, op);
     const auto [begin, end] = known_.equal_range(hash);

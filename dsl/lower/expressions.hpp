@@ -43,6 +43,9 @@ private:
 /// The value of a constant whole number.
 bool constant_value(Ref node, std::int64_t& value);
 
+/// Whether a number is surely a multiple of n.
+bool is_multiple(Ref number, std::int64_t n);
+
 /// What is known of rank-0 whole numbers of a program.
 class Facts {
 public:

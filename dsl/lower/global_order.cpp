@@ -10,18 +10,6 @@ namespace tessera::lower {
 
 namespace {
 
-/// Whether a number is surely a multiple of n.
-bool is_multiple(Ref number, std::int64_t n) {
-    std::int64_t value = 0;
-    if (n == 1) return true;
-    if (constant_value(number, value)) return value % n == 0;
-    const auto* b = number->as<ir::Binary>();
-    if (!b) return false;
-    if (b->op == ir::BinaryOp::mul) return is_multiple(b->a, n) || is_multiple(b->b, n);
-    if (b->op == ir::BinaryOp::add || b->op == ir::BinaryOp::sub) return is_multiple(b->a, n) && is_multiple(b->b, n);
-    return false;
-}
-
 /// What the accesses to one tensor or shared tile have in common so far.
 struct Accesses {
     int count = 0;

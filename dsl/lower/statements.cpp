@@ -336,6 +336,7 @@ void TileCode::lower_loop(const ir::For& loop) {
     lower_body(loop.body);
     named_.pop_back();
     body_ = outer;
+    if (loop.when) hoist_barrier(*body_);
 }
 
 void TileCode::lower_statement(const ir::Statement& s) {
@@ -359,7 +360,10 @@ void TileCode::lower_statement(const ir::Statement& s) {
         order(c->to);
         return copy_piece(*c);
     }
-    if (s.as<ir::WaitCopies>()) return emit(ir::WaitCopies{});
+    if (const auto* w = s.as<ir::WaitCopies>()) return wait(*w);
+    if (const auto* c = s.as<ir::CommitCopies>())
+        return emit(ir::CommitCopies{c->mbarriers, c->stage ? e_.narrow(scalar(c->stage)) : nullptr});
+    if (const auto* i = s.as<ir::InitMbarriers>()) return emit(*i), emit(ir::Barrier{});
     if (const auto* a = s.as<ir::Assign>()) {
         const RegisterTile& state = variables_[static_cast<std::size_t>(a->variable)];
         for (const Plan::Conversion& c : plan_.conversions)

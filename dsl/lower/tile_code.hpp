@@ -109,6 +109,8 @@ private:
 
     // copy.cpp
     void copy_piece(const ir::Copy& copy);
+    void wait(const ir::WaitCopies& wait);
+    void hoist_barrier(ir::Body& body) const;
 
     // reduce.cpp
     void reduce(Ref node);
