@@ -50,8 +50,13 @@ void aux_fi(const Stream& stream, const TensorView& topk_idx, const TensorView& 
 Program normalize_weight_program(std::int64_t topk);
 Program mask_indices_by_tp_program(std::int64_t per_rank, std::int64_t num_tp_ranks, bool aligned = true);
 Program inplace_unique_group_indices_program(std::int64_t topk);
+struct CountPlan {
+    std::int64_t
+        shared_groups;  // counters of a block in shared memory, a power of two; 0: it adds to the result itself
+};
+CountPlan count_plan(std::int64_t groups);
 /// aligned: ids begin at a multiple of 16 bytes.
-Program group_count_program(bool aligned = true);
+Program group_count_program(const CountPlan& plan, bool aligned = true);
 Program aux_fi_program();
 
 }  // namespace tessera::moe

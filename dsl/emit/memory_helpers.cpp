@@ -21,7 +21,9 @@ constexpr struct {
                   {"unsigned long long", 'l'}, {"long long", 'l'}, {"double", 'd'}};
 
 bool is_load(AccessKind access) { return access <= AccessKind::load_shared; }
-bool is_shared(AccessKind access) { return access == AccessKind::load_shared || access == AccessKind::store_shared; }
+bool is_shared(AccessKind access) {
+    return access == AccessKind::load_shared || access == AccessKind::store_shared || access == AccessKind::add_shared;
+}
 
 /// "v4.b32", "u8": how much one instruction moves.
 std::string ptx_type(const MemoryHelper& h) {
@@ -84,7 +86,8 @@ std::string store_text(const MemoryHelper& h) {
     const int n = h.words();
     std::string code =
         fmt::format("st.{}.{} [%0], {};", is_shared(h.access) ? "shared" : "global", ptx_type(h), ptx_operands(1, n));
-    if (h.access == AccessKind::add) code = fmt::format("red.global.add.u{} [%0], %1;", 8 * h.bytes);
+    if (h.access >= AccessKind::add)
+        code = fmt::format("red.{}.add.u{} [%0], %1;", is_shared(h.access) ? "shared" : "global", 8 * h.bytes);
     std::string inputs = address_operand(h) + ", " + each_word(n, fmt::format("\"{}\"(", word.constraint), ")");
     std::string parameters = "void* p, " + each_word(n, std::string(word.spelling) + " ", "");
     if (h.predicated) {
@@ -107,7 +110,8 @@ WordType word_type_of(const char* spelling) {
 const char* spelling_of(WordType type) { return word_types[static_cast<int>(type)].spelling; }
 
 std::string name_of(const MemoryHelper& h) {
-    constexpr const char* stems[] = {"load", "load_mutable", "load_shared", "store", "store_shared", "atomic_add"};
+    constexpr const char* stems[] = {"load",         "load_mutable", "load_shared",      "store",
+                                     "store_shared", "atomic_add",   "atomic_add_shared"};
     return fmt::format("{}_{}{}", stems[static_cast<int>(h.access)], h.bytes, h.predicated ? "_if" : "");
 }
 
@@ -115,7 +119,7 @@ std::string text_of(const MemoryHelper& h) { return is_load(h.access) ? load_tex
 
 std::vector<std::string> all_memory_helper_names() {
     std::vector<std::string> names;
-    for (int access = 0; access < 6; ++access)
+    for (int access = 0; access < 7; ++access)
         for (int bytes = 1; bytes <= 32; bytes *= 2)
             for (const bool predicated : {false, true})
                 names.push_back(name_of({static_cast<AccessKind>(access), predicated, bytes, WordType::u32}));

@@ -14,6 +14,7 @@ enum class AccessKind : std::uint8_t {
     store,  // global
     store_shared,
     add,  // global, atomic
+    add_shared,
 };
 
 enum class WordType : std::uint8_t { u32, i32, f32, u64, i64, f64 };

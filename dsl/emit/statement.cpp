@@ -222,9 +222,9 @@ void Statements::print(const ir::StoreVector& store) {
 /// Signed numbers are added as unsigned ones: the bits are the same.
 void Statements::print(const ir::AtomicAdd& add) {
     const Element type = element_of(add.access);
-    require_internal(add.access.space == ir::Space::global && is_integer(type) && bits_of(type) >= 32,
-                     "an atomic add of a type or to a memory that has none");
-    const MemoryHelper helper{AccessKind::add, add.access.predicate != nullptr, bits_of(type) / 8,
+    require_internal(is_integer(type) && bits_of(type) >= 32, "an atomic add of a type that has none");
+    const AccessKind kind = add.access.space == ir::Space::global ? AccessKind::add : AccessKind::add_shared;
+    const MemoryHelper helper{kind, add.access.predicate != nullptr, bits_of(type) / 8,
                               word_type_of(word_type(type, 1))};
     writer_.line(access_call(add.access, helper, address(add.access), {expressions_.word(add.value)}, {}));
 }

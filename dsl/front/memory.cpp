@@ -29,10 +29,6 @@ const char* memory_name(const ir::Program& p, const ViewSpec& v) {
 }
 
 void require_indices(Recorder& r, const ViewSpec& spec, int axis, const Place& place) {
-    if (spec.space == ir::Space::shared)
-        throw UsageError(place, fmt::format("a tile of indices along axis {} of the shared tile {}: only tensors are "
-                                            "gathered from; load the tile and select",
-                                            axis, memory_name(r.program(), spec)));
     if (spec.offset[axis]->shape[0] != spec.extent[axis])
         throw UsageError(
             place, fmt::format("{} indices for a window of extent {} along axis {} of {}: there is one "
@@ -54,7 +50,8 @@ ir::View view_of(Recorder& r, const ViewSpec& spec, const Place& place, Shape& t
             const Shape& shape = r.program().shared[static_cast<std::size_t>(spec.memory)].shape;
             const auto* offset = spec.offset[i]->as<ir::Constant>();
             const std::int64_t at = offset ? static_cast<std::int64_t>(offset->bits) : 0;
-            if (at < 0 || spec.extent[i] > shape[i] || at > shape[i] - spec.extent[i])
+            const bool by_index = !spec.offset[i]->scalar();
+            if (!by_index && (at < 0 || spec.extent[i] > shape[i] || at > shape[i] - spec.extent[i]))
                 throw UsageError(
                     place,
                     fmt::format("a piece of extent {} at {} along axis {} of the shared tile {} {} runs past its end",
@@ -159,11 +156,8 @@ void atomic_add(const ViewSpec& spec, Ref value, const Place& place) {
     r.require_open(value, place);
     Shape tile;
     ir::View view = view_of(r, spec, place, tile);
-    if (spec.space == ir::Space::shared)
-        throw UsageError(place, fmt::format("atomic_add to the shared tile {}: atomics are for tensors; inside a block "
-                                            "sum with reduce_sum",
-                                            memory_name(r.program(), spec)));
-    if (r.program().tensors[static_cast<std::size_t>(spec.memory)].role != ir::Role::inout)
+    if (spec.space == ir::Space::global &&
+        r.program().tensors[static_cast<std::size_t>(spec.memory)].role != ir::Role::inout)
         throw UsageError(place, fmt::format("atomic_add to {}, which is no inout tensor; declare it with k.inout: what "
                                             "it holds is added to",
                                             memory_name(r.program(), spec)));

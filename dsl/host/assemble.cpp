@@ -235,6 +235,7 @@ private:
                      bool add = false) {
         AccessInfo info = info_of(s, access, predicated);
         info.store = draft.kind == Kind::store;
+        info.add = add;
         info.move = add          ? add_function(info.type)
                     : info.store ? store_function(info.type, access.lanes)
                                  : load_function(info.type, access.lanes);

@@ -38,6 +38,9 @@ std::string list(const Numbers& numbers) {
     return text;
 }
 
+
+const char* kind_of(const AccessInfo& info) { return info.add ? "addition" : info.store ? "store" : "load"; }
+
 }  // namespace
 
 AccessChecker::AccessChecker(const Launch& launch, const Code& code)
@@ -167,8 +170,9 @@ void AccessChecker::check_order(const Where& at) {
     const auto byte = static_cast<std::size_t>(launch_.program.shared[at.memory()].byte_offset + at.byte_offset());
     const auto bytes = static_cast<std::size_t>(at.bytes());
     const auto index = static_cast<std::size_t>(&at.info - code_.accesses.data());
-    const auto found =
-        at.info.store ? history_->write(byte, bytes, at.thread, index) : history_->read(byte, bytes, at.thread, index);
+    const auto found = at.info.add     ? history_->add(byte, bytes, at.thread, index)
+                       : at.info.store ? history_->write(byte, bytes, at.thread, index)
+                                       : history_->read(byte, bytes, at.thread, index);
     if (found.verdict == Verdict::fine) return;
     if (found.verdict == Verdict::unwritten)
         throw UsageError(at.info.place,
@@ -181,7 +185,7 @@ void AccessChecker::check_order(const Where& at) {
         fmt::format(
             "kernel '{}': race on shared memory: {} by thread {} is not ordered after the {} of '{}' by thread {} "
             "at {} ({}); put a barrier between the two",
-            launch_.program.name, describe(at), at.thread, found.verdict == Verdict::after_write ? "store" : "load",
+            launch_.program.name, describe(at), at.thread, kind_of(other),
             launch_.program.shared[static_cast<std::size_t>(other.memory)].name, found.other.thread,
             place_text(other.place), describe_block()));
 }
@@ -203,7 +207,7 @@ void AccessChecker::unbounded_division(const Place& place, float a, float b, int
 
 /// "the load from x[3, 8…15]"
 std::string AccessChecker::describe(const Where& at) const {
-    std::string text = at.info.store ? "the store to " : "the load from ";
+    std::string text = at.info.add ? "the addition to " : at.info.store ? "the store to " : "the load from ";
     text += at.global() ? launch_.program.tensors[at.memory()].name : launch_.program.shared[at.memory()].name;
     text += '[';
     for (int a = 0; a < at.info.coordinates; ++a) {

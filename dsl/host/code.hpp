@@ -65,6 +65,7 @@ struct AccessInfo {
     int coordinates;    // 0 when unchecked
     bool copy = false;  // a store that is under way until a wait
     bool bulk = false;  // by the copy engine: any number of lanes, at multiples of 16 bytes
+    bool add = false;   // a store that adds atomically to what is there
 };
 
 struct UndefinedRead {

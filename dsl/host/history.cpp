@@ -37,9 +37,16 @@ void SharedHistory::barrier(int first_thread, int threads) {
     }
 }
 
-bool SharedHistory::ordered(const Touch& t, int thread) const {
-    return t.thread == thread || t.thread == everybody ||
-           t.epoch < known_[warp_of(thread) * epochs_.size() + warp_of(t.thread)];
+/// Whether the thread has learned at a barrier that the touch's epoch has passed.
+bool SharedHistory::over(const Touch& t, int thread) const {
+    return t.thread == everybody || t.epoch < known_[warp_of(thread) * epochs_.size() + warp_of(t.thread)];
+}
+
+bool SharedHistory::ordered(const Touch& t, int thread) const { return t.thread == thread || over(t, thread); }
+
+/// Of several that have added only the last is known: nobody comes after them without a barrier.
+bool SharedHistory::writer_ordered(const Piece& piece, int thread) const {
+    return piece.how == Piece::added_by_several ? over(piece.writer, thread) : ordered(piece.writer, thread);
 }
 
 SharedHistory::Touch SharedHistory::now(int thread, std::size_t access) const {
@@ -60,7 +67,7 @@ SharedHistory::Finding SharedHistory::read(std::size_t byte, std::size_t bytes, 
     for (std::size_t p = byte / piece_; p < (byte + bytes + piece_ - 1) / piece_; ++p) {
         Piece& piece = pieces_[p];
         if (!happened(piece.writer)) return {Verdict::unwritten, p * piece_, {}};
-        if (!ordered(piece.writer, thread)) return {Verdict::after_write, p * piece_, piece.writer};
+        if (!writer_ordered(piece, thread)) return {Verdict::after_write, p * piece_, piece.writer};
         note_reader(piece, touch);
     }
     return {};
@@ -70,7 +77,7 @@ SharedHistory::Finding SharedHistory::write(std::size_t byte, std::size_t bytes,
     const Touch touch = now(thread, access);
     for (std::size_t p = byte / piece_; p < (byte + bytes + piece_ - 1) / piece_; ++p) {
         Piece& piece = pieces_[p];
-        if (happened(piece.writer) && !ordered(piece.writer, thread))
+        if (happened(piece.writer) && !writer_ordered(piece, thread))
             return {Verdict::after_write, p * piece_, piece.writer};
         for (const Touch& reader : {piece.reader, piece.earlier_reader})
             if (happened(reader) && !ordered(reader, thread)) return {Verdict::after_read, p * piece_, reader};
@@ -89,6 +96,24 @@ void SharedHistory::publish(std::size_t byte, std::size_t bytes, std::size_t acc
 
 void SharedHistory::set_writer(std::size_t byte, std::size_t bytes, const Touch& writer) {
     for (std::size_t p = byte / piece_; p < (byte + bytes + piece_ - 1) / piece_; ++p) pieces_[p] = {writer, {}, {}};
+}
+
+SharedHistory::Finding SharedHistory::add(std::size_t byte, std::size_t bytes, int thread, std::size_t access) {
+    const Touch touch = now(thread, access);
+    for (std::size_t p = byte / piece_; p < (byte + bytes + piece_ - 1) / piece_; ++p) {
+        Piece& piece = pieces_[p];
+        if (!happened(piece.writer)) return {Verdict::unwritten, p * piece_, {}};
+        const bool alone = writer_ordered(piece, thread);
+        if (!alone && piece.how == Piece::stored) return {Verdict::after_write, p * piece_, piece.writer};
+        for (const Touch& reader : {piece.reader, piece.earlier_reader})
+            if (happened(reader) && !ordered(reader, thread)) return {Verdict::after_read, p * piece_, reader};
+        // What the thread itself has stored since the last barrier, the others must still wait for.
+        if (over(piece.writer, thread))
+            piece = {touch, {}, {}, Piece::added};
+        else if (piece.how != Piece::stored)
+            piece = {touch, {}, {}, alone ? piece.how : Piece::added_by_several};
+    }
+    return {};
 }
 
 }  // namespace tessera::host

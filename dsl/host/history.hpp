@@ -38,15 +38,20 @@ public:
     void complete(std::size_t byte, std::size_t bytes, int thread, std::size_t access);
     /// A copy that write() has met is complete, and every thread knows.
     void publish(std::size_t byte, std::size_t bytes, std::size_t access);
+    /// An atomic addition: ordered like a read and a write, but not against other additions.
+    Finding add(std::size_t byte, std::size_t bytes, int thread, std::size_t access);
 
 private:
     static constexpr std::uint16_t everybody = 0xffff;  // in place of a thread: ordered before all that come after
     void set_writer(std::size_t byte, std::size_t bytes, const Touch& writer);
     struct Piece {
         Touch writer, reader, earlier_reader;
+        enum : std::uint8_t { stored, added, added_by_several } how = stored;  // since the last barrier
     };
     bool happened(const Touch& t) const { return t.epoch >= block_start_; }
     bool ordered(const Touch& t, int thread) const;
+    bool over(const Touch& t, int thread) const;
+    bool writer_ordered(const Piece& piece, int thread) const;
     Touch now(int thread, std::size_t access) const;
     void note_reader(Piece& piece, const Touch& touch) const;
     std::uint32_t& known(std::size_t warp, std::size_t other) { return known_[warp * epochs_.size() + other]; }

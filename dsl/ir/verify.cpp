@@ -83,7 +83,7 @@ public:
         const Shape tile = detail::verify_view(at_, s.view, nullptr);
         for (const ViewAxis& axis : s.view.axes) scopes_.verify_expression(at_, axis.offset);
         scopes_.verify_expression(at_, s.value);
-        atomic(s.view.space, memory(s.view.space, s.view.memory), s.value);
+        atomic(memory(s.view.space, s.view.memory), s.value);
         require(s.value->shape == tile, "operand-shape", s.value, "what is added has not the extents of the view");
     }
     void operator()(const Assign& s) {
@@ -165,7 +165,7 @@ public:
         in_stage(Stage::lowered);
         access(s.access);
         scopes_.verify_expression(at_, s.value);
-        atomic(s.access.space, memory(s.access.space, s.access.memory), s.value);
+        atomic(memory(s.access.space, s.access.memory), s.value);
         require(s.value->scalar() && s.access.lanes == 1, "lanes", s.value, "an atomic add moves one element");
     }
     void operator()(const Copy& s) {
@@ -257,9 +257,9 @@ private:
         return {t.type, t.shape.rank(), t.byte_offset & -t.byte_offset, Role::inout};
     }
 
-    void atomic(Space space, const Memory& m, Ref value) const {
-        require(space == Space::global, "atomic", nullptr, "an atomic add goes to global memory");
-        require(m.role == Role::inout, "role", nullptr, "what is added to is read and written: an inout tensor");
+    void atomic(const Memory& m, Ref value) const {
+        require(m.role == Role::inout, "role", nullptr,
+                "what is added to is read and written: an inout tensor or a shared tile");
         require(value->type == m.type, "operand-type", value, "what is added has not the memory's type");
         require(is_integer(m.type) && bits_of(m.type) >= 32, "atomic", value,
                 "an atomic add is for whole numbers of 32 or 64 bits");

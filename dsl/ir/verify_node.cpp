@@ -346,10 +346,10 @@ Shape verify_view(const Diagnosis& at, const View& view, Ref node) {
                    "extents are at least 1, and 1 where an axis is picked");
         at.require(axis.offset != nullptr, "operand-missing", node, "an offset is missing");
         const Node& offset = *axis.offset;
-        const bool indices = global && !axis.picked && offset.shape.rank() == 1 && offset.shape[0] == axis.extent &&
+        const bool indices = !axis.picked && offset.shape.rank() == 1 && offset.shape[0] == axis.extent &&
                              (offset.type == i32 || offset.type == i64);
         at.require(indices || (offset.type == i64 && offset.scalar()), "offset-type", node,
-                   "a view's offsets are i64 of rank 0, or tiles of indices into a tensor, one for each position");
+                   "a view's offsets are i64 of rank 0, or tiles of indices, one for each position");
         if (!axis.picked) tile.push_back(axis.extent);
     }
     return tile;

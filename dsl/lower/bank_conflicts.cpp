@@ -15,6 +15,9 @@ namespace {
 
 constexpr int banks = 32, word_bytes = 4, warp = 32;
 
+/// Thrown by an address that only the data tell.
+struct DependsOnData {};
+
 /// Evaluates offsets and predicates of one lane. Parameters stand for large sizes, so that edges do not matter.
 class Lane {
 public:
@@ -30,7 +33,7 @@ public:
         if (const auto* l = n->as<ir::Local>()) return value(locals_[static_cast<std::size_t>(l->local)]);
         if (const auto* c = n->as<ir::Cast>()) return value(c->value);
         if (const auto* b = n->as<ir::Binary>()) return binary(b->op, value(b->a), value(b->b));
-        throw InternalError("an address of shared memory depends on data");
+        throw DependsOnData();
     }
 
 private:
@@ -48,7 +51,7 @@ private:
             case ir::BinaryOp::shr: return a >> b;
             case ir::BinaryOp::lt: return a < b;
             case ir::BinaryOp::eq: return a == b;
-            default: throw InternalError("an address of shared memory is made by an unknown operation");
+            default: throw DependsOnData();
         }
     }
     std::int64_t thread_;
@@ -93,10 +96,14 @@ std::vector<SharedAccess> bank_conflicts(const ir::Program& lowered) {
         const ir::SharedTile& tile = lowered.shared[static_cast<std::size_t>(a->memory)];
         const int bits = bits_of(tile.type);
         std::vector<std::optional<std::int64_t>> addresses;  // by lane; none where the mask is off
-        for (const Lane& lane : lanes) {
-            const bool on = !a->predicate || lane.value(a->predicate);
-            const std::int64_t at = tile.byte_offset + lane.value(a->offset) * bits / 8;
-            addresses.push_back(on ? std::optional(at) : std::nullopt);
+        try {
+            for (const Lane& lane : lanes) {
+                const bool on = !a->predicate || lane.value(a->predicate);
+                const std::int64_t at = tile.byte_offset + lane.value(a->offset) * bits / 8;
+                addresses.push_back(on ? std::optional(at) : std::nullopt);
+            }
+        } catch (DependsOnData) {
+            return;
         }
         const auto active =
             std::count_if(addresses.begin(), addresses.end(), [](const auto& at) { return at.has_value(); });

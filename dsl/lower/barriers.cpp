@@ -15,19 +15,22 @@ using Memories = std::set<Memory>;
 
 /// What was touched since the last barrier.
 struct Touched {
-    Memories read, written;
+    Memories read, written, added;
     void add(const Touched& other) {
         read.insert(other.read.begin(), other.read.end());
         written.insert(other.written.begin(), other.written.end());
+        added.insert(other.added.begin(), other.added.end());
     }
     bool meets(const Memories& a, const Memories& b) const {
         for (const Memory& m : a)
             if (b.count(m)) return true;
         return false;
     }
-    /// Whether accesses after must wait for these.
+    /// Whether accesses after must wait for these. Atomic additions need not wait for each other.
     bool orders(const Touched& after) const {
-        return meets(after.read, written) || meets(after.written, written) || meets(after.written, read);
+        return meets(after.read, written) || meets(after.read, added) || meets(after.written, written) ||
+               meets(after.written, read) || meets(after.written, added) || meets(after.added, written) ||
+               meets(after.added, read);
     }
 };
 
@@ -63,7 +66,7 @@ private:
     void touch(const ir::Statement& s, Touched& t, bool after) const {
         if (const auto* load = s.as<ir::LoadVector>()) insert(t.read, load->access);
         if (const auto* store = s.as<ir::StoreVector>()) insert(t.written, store->access);
-        if (const auto* sum = s.as<ir::AtomicAdd>()) insert(t.written, sum->access);
+        if (const auto* sum = s.as<ir::AtomicAdd>()) insert(t.added, sum->access);
         if (const auto* copy = s.as<ir::CopyVector>()) {
             if (after) insert(t.written, copy->to);
             insert_mbarriers(t.read, copy->mbarriers);

@@ -15,7 +15,7 @@ struct Accesses {
     int count = 0;
     bool repeated = false;          // one stands in a loop
     bool other_than_added = false;  // loaded or stored
-    bool scattered = true;          // all are stores by tiles of indices
+    bool scattered = true;          // all are stores to a tensor by tiles of indices
     bool alike = true;              // each thread meets the same elements in all of them
     std::string first;              // how threads and elements belong together in the first
 
@@ -71,7 +71,7 @@ private:
         if (a.count++ == 0) a.first = shape;
         a.repeated = a.repeated || in_loop;
         a.other_than_added = a.other_than_added || kind != Kind::add;
-        a.scattered = a.scattered && kind == Kind::store && by_index(view);
+        a.scattered = a.scattered && kind == Kind::store && by_index(view) && view.space == ir::Space::global;
         // A load by threads that hold copies meets what only the lowest of them stores.
         a.alike =
             a.alike && shape == a.first && begins_at_multiples(view) && !(kind == Kind::load && has_copies(layout));

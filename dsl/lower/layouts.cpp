@@ -421,6 +421,7 @@ int longest_vector(const ir::Program& program, const ir::View& view, const Targe
         const ir::SharedTile& tile = program.shared[memory];
         axis = static_cast<int>(axes.size()) - 1;
         if (axes.empty() || axes.back() + 1 != tile.shape.rank()) return axis = -1, 1;
+        if (!view.axes.back().offset->scalar()) return 1;
         std::int64_t vector =
             std::min<std::int64_t>(elements_in(tile.type, 16), facts.divisor(view.axes.back().offset));
         vector = std::min(vector, tile.shape.back() & -tile.shape.back());

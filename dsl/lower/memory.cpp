@@ -58,6 +58,13 @@ Ref TileCode::stride_of(const ir::View& view, std::size_t axis) {
     return e_.i32(stride);
 }
 
+/// Of the memory along an axis, i64.
+Ref TileCode::extent_of(const ir::View& view, std::size_t axis) {
+    if (view.space == ir::Space::global)
+        return scalar(in_.tensors[static_cast<std::size_t>(view.memory)].axes[axis].extent);
+    return e_.i64(out_.shared[static_cast<std::size_t>(view.memory)].shape[static_cast<int>(axis)]);
+}
+
 /// Indices as the threads need them that hold the data: laid out like its axis.
 RegisterTile TileCode::index_tile(Ref index, const Iteration& it, std::size_t tile_axis) {
     Layout need{{AxisModes{}}};
@@ -78,13 +85,13 @@ RegisterTile TileCode::index_tile(Ref index, const Iteration& it, std::size_t ti
 /// A bounds check compares what varies inside a thread, in 32 bits, with what is left of the axis from the thread's
 /// first element on. Indices are compared as they are, without a sign, so that negative ones are outside too.
 Ref TileCode::limit_of(const ir::View& view, std::size_t axis, const Address& address, const std::string& name) {
-    if (view.space != ir::Space::global) return nullptr;
-    const Ref extent = scalar(in_.tensors[static_cast<std::size_t>(view.memory)].axes[axis].extent);
+    const Ref extent = extent_of(view, axis);
     if (const auto indices = address.indices.find(axis); indices != address.indices.end()) {
         if (indices->second.type != Element::i32) return e_.make(u64, {}, ir::Bitcast{extent});
         const Ref reach = e_.binary(ir::BinaryOp::min, extent, e_.i64(std::int64_t{1} << 31));
         return name_value(name + "_end", e_.make(u32, {}, ir::Cast{reach}));
     }
+    if (view.space == ir::Space::shared) return nullptr;
     const ir::ViewAxis& a = view.axes[axis];
     if (a.extent == 1 ||
         facts_.inside(a.offset, a.extent, in_.tensors[static_cast<std::size_t>(view.memory)].axes[axis].extent))
@@ -98,9 +105,9 @@ Ref TileCode::limit_of(const ir::View& view, std::size_t axis, const Address& ad
 /// inside the thread, or its index.
 Ref TileCode::in_bounds(const ir::View& view, std::size_t axis, const Address& address, Ref local, Ref coordinate) {
     const Ref offset = view.axes[axis].offset;
-    const Ref extent = in_.tensors[static_cast<std::size_t>(view.memory)].axes[axis].extent;
     const auto limit = address.limits.find(axis);
     if (!offset->scalar()) return e_.less(e_.make(limit->second->type, {}, ir::Bitcast{local}), limit->second);
+    const Ref extent = in_.tensors[static_cast<std::size_t>(view.memory)].axes[axis].extent;
     Ref inside = nullptr;
     if (limit != address.limits.end())
         inside = e_.less(local, limit->second);
@@ -126,7 +133,7 @@ TileCode::Address TileCode::address(const ir::View& view, const Iteration& it, c
         if (global) additive = additive && in_.tensors[static_cast<std::size_t>(view.memory)].axes[i].inner == 1;
         if (!view.axes[i].offset->scalar()) {
             result.indices.emplace(i, index_tile(view.axes[i].offset, it, tile_axis++));
-            result.base.push_back(e_.i64(0));
+            result.base.push_back(global ? e_.i64(0) : e_.i32(0));
             continue;
         }
         const Ref offset = scalar(view.axes[i].offset);
@@ -185,7 +192,7 @@ ir::Access TileCode::access(const ir::View& view, Iteration& it, const Address& 
         Ref local = e_.i32(0), index = nullptr;
         if (!picked) {
             if (gathered) index = read_lane(it, indices->second, {it.root[tile_axis]});
-            local = gathered ? e_.widen(index) : it.slot_part(it.root[tile_axis]);
+            local = !gathered ? it.slot_part(it.root[tile_axis]) : global ? e_.widen(index) : e_.narrow(index);
             if (static_cast<int>(tile_axis) == axis) access.axis = static_cast<int>(i);
             ++tile_axis;
         }
@@ -202,7 +209,7 @@ ir::Access TileCode::access(const ir::View& view, Iteration& it, const Address& 
                 offset = e_.add(offset, e_.mul(e_.mod(coordinate, a.inner), a.inner_stride));
             }
         }
-        if (global)
+        if (global || gathered)
             if (const Ref inside = in_bounds(view, i, address, gathered ? index : local, coordinate))
                 access.predicate = e_.both(access.predicate, inside);
     }

@@ -97,6 +97,7 @@ private:
     Ref limit_of(const ir::View& view, std::size_t axis, const Address& address, const std::string& name);
     Ref in_bounds(const ir::View& view, std::size_t axis, const Address& address, Ref local, Ref coordinate);
     Ref stride_of(const ir::View& view, std::size_t axis);
+    Ref extent_of(const ir::View& view, std::size_t axis);
     Ref only_once(const Iteration& it);
     Element memory_type(const ir::View& view) const;
     const std::string& memory_name(const ir::View& view) const;

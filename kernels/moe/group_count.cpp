@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <bit>
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
@@ -9,7 +11,7 @@
 #include "runtime/engine.hpp"
 
 // Histograms of ids, and what the balance loss makes of one. Whole numbers are added atomically: their sum does not
-// depend on the order.
+// depend on the order. A block counts in shared memory and adds what it has met to the result, once for each group.
 
 namespace tessera::moe {
 
@@ -40,26 +42,41 @@ void check_aux(const Stream& stream, const TensorView& topk_idx, std::int64_t nu
 /// counts, which are 0, become the histogram.
 void launch_count(const Stream& stream, const TensorView& ids, const TensorView& counts) {
     if (ids.count() == 0) return;
+    const CountPlan plan = count_plan(counts.extents[0]);
     const bool aligned = reinterpret_cast<std::uintptr_t>(ids.data) % 16 == 0;
     TensorView flat = ids;
     flat.extents = {ids.count()}, flat.strides = {1};
     Engine::of(stream)
-        .kernel(stream, KernelId(count_groups, {aligned}), [&] { return group_count_program(aligned); })
+        .kernel(stream, KernelId(count_groups, {plan.shared_groups, aligned}),
+                [&] { return group_count_program(plan, aligned); })
         .launch(stream, {flat, counts});
 }
 
 }  // namespace
 
-Program group_count_program(bool aligned) {
+CountPlan count_plan(std::int64_t groups) {
+    constexpr std::int64_t most_shared = 8192, fewest = 64;  // the block's zeroing and adding stay beside its counting
+    const auto wide = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(groups, fewest))));
+    return {wide > most_shared ? 0 : wide};
+}
+
+Program group_count_program(const CountPlan& plan, bool aligned) {
     return record(count_groups, [=](Kernel& k) {
-        constexpr std::int64_t each = 512;
+        const std::int64_t wide = plan.shared_groups, each = wide ? 4096 : 512;
         const Dim count = k.dim("count"), groups = k.dim("groups");
         const auto ids = k.input<i64>("ids", {count}, {.align = aligned ? 16 : 8});
         const auto out = k.inout<i32>("out", {groups}, {.align = 4});
-        k.threads(256);
+        k.threads(wide ? 512 : 256);
         const auto [m] = k.grid(ceil_div(count, each));
         const auto id = load(ids.block({each}, {m}), -1);
-        atomic_add(out.window({each}, {id}), full({each}, Value<i32, 0>(1)));
+        const auto ones = full({each}, Value<i32, 0>(1));
+        if (!wide) return atomic_add(out.window({each}, {id}), ones);
+        const auto own = k.shared<i32>("own", {wide});
+        store(own.whole(), full({wide}, Value<i32, 0>(0)));
+        atomic_add(own.window({each}, {id}), ones);
+        const auto sums = load(own.whole(), {.per_thread = {1}});
+        const auto met = select(sums != 0, coordinates({wide}, axis<0>), -1);
+        atomic_add(out.window({wide}, {met}), sums);
     });
 }
 

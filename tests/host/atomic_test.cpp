@@ -46,6 +46,66 @@ TEST_CASE("an addition out of bounds is reported", "[host]") {
     CHECK(memory[0] == 0);
 }
 
+namespace {
+
+enum class Step { none, zero, barrier, add, load };
+
+/// Threads that zero counters[t], add to counters[t / 2] and load counters[t / 2], with barriers where said.
+struct Counting {
+    Builder b{"count", 64};
+    Counting(std::initializer_list<Step> steps) {
+        b.grid({b.i64c(2)});
+        const int y = b.vector_tensor("y", i32, b.i64c(64)), tile = b.tile("counters", i32, {64}, 0);
+        const int r = b.array("r", i32, 1, 1);
+        const Ref half = b.op(BinaryOp::div, b.thread(), b.i32c(2));
+        b.set(r, 0, b.i32c(0));
+        for (const Step step : steps) {
+            if (step == Step::zero) b.store(shared(tile, b.thread()), {b.i32c(0)});
+            if (step == Step::barrier) b.barrier();
+            if (step == Step::add) b.put(ir::AtomicAdd{shared(tile, half), b.add(b.thread(), b.i32c(1))}, {});
+            if (step == Step::load) b.load(shared(tile, half), r, 0);
+        }
+        b.store(global(y, b.thread64()), {b.word(r, 0)});
+    }
+    std::string error(std::vector<std::int32_t>& y) const {
+        return error_of<UsageError>(b.executable(), {{y.data()}, {}});
+    }
+};
+
+}  // namespace
+
+TEST_CASE("additions to shared memory meet each other without a barrier, all else needs one", "[host]") {
+    using enum Step;
+    std::vector<std::int32_t> y(64);
+    CHECK(Counting({zero, barrier, add, add, barrier, load}).error(y) == "");
+    for (std::int32_t t = 0; t < 64; ++t) CHECK(y[static_cast<std::size_t>(t)] == 2 * (4 * (t / 2) + 3));
+    const auto contains = [](const char* text) { return Catch::Contains(text); };
+    CHECK_THAT(Counting({add}).error(y), contains("the addition to counters[0] reads shared memory that nothing has"));
+    CHECK_THAT(
+        Counting({zero, add}).error(y),
+        contains("the addition to counters[0] by thread 1 is not ordered after the store of 'counters' by thread 0"));
+    // Thread 1 added last; of itself it knows, of thread 0 it does not.
+    CHECK_THAT(
+        Counting({zero, barrier, add, load}).error(y),
+        contains("the load from counters[0] by thread 0 is not ordered after the addition of 'counters' by thread 1"));
+    CHECK_THAT(Counting({zero, barrier, add, zero}).error(y), contains("not ordered after the addition"));
+    CHECK_THAT(
+        Counting({zero, barrier, load, add}).error(y),
+        contains("the addition to counters[0] by thread 0 is not ordered after the load of 'counters' by thread 1"));
+    CHECK(Counting({zero, barrier, load, barrier, add, barrier, zero, barrier, add}).error(y) == "");
+}
+
+TEST_CASE("the last to add to shared memory must wait for the others before it reads", "[host]") {
+    Builder b("count", 32);
+    b.grid({b.i64c(1)});
+    const int tile = b.tile("counters", i32, {1}, 0), r = b.array("r", i32, 1, 1);
+    b.store(shared(tile, b.i32c(0), 1, b.op(BinaryOp::eq, b.thread(), b.i32c(0))), {b.i32c(0)});
+    b.barrier();
+    b.put(ir::AtomicAdd{shared(tile, b.i32c(0)), b.i32c(1)}, {});
+    b.load(shared(tile, b.i32c(0), 1, b.op(BinaryOp::eq, b.thread(), b.i32c(31))), r, 0, b.i32c(0));
+    CHECK_THAT(error_of<UsageError>(b.executable(), {}), Catch::Contains("the load from counters[0] by thread 31"));
+}
+
 TEST_CASE("only whole numbers of 32 and 64 bits can be added", "[host]") {
     for (const Element type : {f32, i16, u8}) {
         Builder b("count", 32);

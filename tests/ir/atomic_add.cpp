@@ -65,10 +65,26 @@ TEST_CASE("recorded atomic additions are of whole numbers to inout tensors") {
              s.p.tensors[2].type = i16;
              s.sum().value = s.node(i16, {4}, Broadcast{s.constant(i16, 1)});
          }},
-        {"atomic", "global memory",
+        {"operand-type", "not the memory's",
          [](A& s) { s.sum().view = {Space::shared, 0, {{s.wide(0), 4, false}, {s.wide(0), 1, true}}}; }},
     };
     check_breaches(breaches);
+}
+
+TEST_CASE("atomic additions go to shared tiles too, by indices where wanted") {
+    Accumulating recorded;
+    const int tile = static_cast<int>(recorded.p.shared.size());
+    recorded.p.shared.push_back({"own", i32, {8}, {}, line(4)});
+    const Ref indices = recorded.node(i64, {4}, Coordinate{0});
+    recorded.sum().view = {Space::shared, tile, {{indices, 4, false}}};
+    CHECK(verdict(recorded.p) == "");
+    CHECK(writes_of(recorded.p.body.back()).memories == std::vector<MemoryId>{{Space::shared, tile}});
+    Adding lowered;
+    lowered.p.shared.push_back({"own", i64, {8}, {}, line(4), 2048});
+    lowered.p.shared_bytes = 4096;
+    lowered.sum().access = {Space::shared, 1, {lowered.narrow(3)}, 0, lowered.narrow(3), lowered.inside, 1};
+    CHECK(verdict(lowered.p) == "");
+    CHECK(print_line(lowered.p, lowered.p.body.back()) == "atomic add 1 to own[3] at 3 if row < tokens");
 }
 
 TEST_CASE("lowered atomic additions move one element") {

@@ -66,7 +66,7 @@ TEST_CASE("atomic_add does not touch what lies outside", "[front]") {
     }
 }
 
-TEST_CASE("atomic_add refuses tensors that are not inout, shared tiles and wrong extents", "[front]") {
+TEST_CASE("atomic_add refuses tensors that are not inout and wrong extents", "[front]") {
     const auto refused = [](auto&& body) {
         try {
             record("k", [&](Kernel& k) {
@@ -84,8 +84,9 @@ TEST_CASE("atomic_add refuses tensors that are not inout, shared tiles and wrong
     const auto ones = [](std::int64_t n) { return full({n}, Value<i32, 0>(1)); };
     CHECK_THAT(refused([&](auto& out, auto&, auto&) { atomic_add(out.window({4}, {0}), ones(4)); }),
                Catch::Contains("k.inout"));
-    CHECK_THAT(refused([&](auto&, auto&, auto& tile) { atomic_add(tile.whole(), ones(4)); }),
-               Catch::Contains("reduce_sum"));
+    CHECK_THAT(refused([&](auto&, auto&, auto& tile) { atomic_add(tile.whole(), ones(3)); }),
+               Catch::Contains("extents must be equal"));
+    CHECK(refused([&](auto&, auto&, auto& tile) { atomic_add(tile.whole(), ones(4)); }).empty());
     CHECK_THAT(refused([&](auto&, auto& sums, auto&) { atomic_add(sums.window({4}, {0}), ones(3)); }),
                Catch::Contains("extents must be equal"));
     CHECK(refused([&](auto&, auto& sums, auto&) { atomic_add(sums.window({4}, {0}), ones(4)); }).empty());

@@ -69,7 +69,8 @@ std::vector<Result> run_count(const Stream& stream, const Case& the_case) {
 }
 
 Program count_program(const Arguments& args, const Target&) {
-    return moe::group_count_program(args.flag("aligned", true));
+    return moe::group_count_program(moe::count_plan(args.number("num_groups", default_experts)),
+                                    args.flag("aligned", true));
 }
 
 std::vector<Result> run_aux(const Stream& stream, const Case& the_case) {

@@ -137,10 +137,17 @@ private:
     template <class F>
     void each_place(const ir::View& view, F&& f) {
         Shape extents;
-        Position origin;
-        for (const auto& axis : view.axes) extents.push_back(axis.extent), origin.push_back(number(axis.offset));
+        for (const auto& axis : view.axes) extents.push_back(axis.extent);
+        std::vector<Tile> offsets;  // of one element, or an index for each position
+        for (const auto& axis : view.axes) offsets.push_back(value(axis.offset));
         each(extents, [&](Position at, std::int64_t i) {
-            for (std::size_t a = 0; a < origin.size(); ++a) at[a] += origin[a];
+            for (std::size_t a = 0; a < offsets.size(); ++a) {
+                const Tile& offset = offsets[a];
+                const auto known = [&](std::int64_t n) {
+                    return integer_value(view.axes[a].offset->type, element(offset, n));
+                };
+                at[a] = offset.shape.rank() == 0 ? at[a] + known(0) : known(at[a]);
+            }
             f(at, i);
         });
     }

@@ -216,6 +216,12 @@ private:
         ViewSpec v = whole(*tile);
         detail::store(v, item.node, here());
         Item back = item;
+        if (is_integer(item.type) && bits_of(item.type) >= 32 && random_.one_in(2)) {
+            const Item* more =
+                pool_.find(random_, [&](const Item& i) { return i.type == item.type && i.shape == item.shape; });
+            for (int n = 0; n < 2; ++n) detail::atomic_add(v, n == 0 ? more->node : item.node, here());
+            back.bound = largest(item.type) + 1;
+        }
         if (random_.one_in(3))
             for (int a = 0; a < v.rank; ++a) {
                 const std::int64_t from = random_.between(0, item.shape[a] - 1);
