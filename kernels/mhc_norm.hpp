@@ -101,11 +101,33 @@ struct NormForm {
     bool rounded = true;
     bool accumulate = false;  ///< backward: into the residual's gradient
 };
-/// residual (n, K) · fnᵀ and the sums of squares, apart for each split of K: products (S, n, J), squares (S, n). Split s
-/// has the blocks of 64 from ⌊s · nb / S⌋ to ⌊(s + 1) · nb / S⌋ of the nb = K / 64.
+/// residual (n, K) · fnᵀ and the sums of squares, apart for each split of K: products (S, n, J), squares (S, n). Split
+/// s has the blocks of 64 from ⌊s · nb / S⌋ to ⌊(s + 1) · nb / S⌋ of the nb = K / 64.
 Program norm_product_program(const NormForm& form);
 /// grad_residual (n, K) += or = d_products · fn + 2 · residual · d_square_sum; grad_fn parts (P, J, K), of which part p
 /// has the tokens from ⌊p · nb / P⌋ to ⌊(p + 1) · nb / P⌋ of the nb = ⌈n / 16⌉ blocks of 16.
 Program norm_product_backward_program(const NormForm& form);
+
+/// aligned: all tensors of logits begin at multiples of 16 bytes.
+struct LogitsForm {
+    std::int64_t columns = 24;
+    bool aligned = true;
+};
+/// From the splits' products and squares: logits, and their sums.
+Program norm_reduce_program(const LogitsForm& form);
+/// From the gradient of the logits those of the products, rounded to TF32, and of the sum of squares.
+Program norm_backward_reduce_program(const LogitsForm& form);
+Program round_weights_program();
+Program sum_weight_parts_program(bool accumulate);
+Program merge_norm_weight_program(std::int64_t columns, bool aligned);
+Program merge_norm_weight_backward_program(std::int64_t columns, bool aligned, const AccumulateMerge& accumulate);
+
+/// The second kernel of pre_big_fuse. bounded: see SinkhornForm; aligned: post and comb begin at multiples of 16 bytes.
+struct PreMixForm {
+    std::int64_t streams = 4, hidden = 7168;
+    int threads = 64;
+    bool bounded = true, aligned = true;
+};
+Program pre_mix_program(const PreMixForm& form);
 
 }  // namespace tessera::mhc

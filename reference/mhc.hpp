@@ -33,6 +33,7 @@ std::string difference(const char* name, const Numbers& got, const Exact& exact,
 
 /// x: (n, m, m). `plain`: standard-normal logits and at most 20 repeats, which have a tighter limit.
 Exact sinkhorn(const Extents& e, const Numbers& x, std::int64_t repeat, double eps, bool plain);
+Exact sinkhorn(const Extents& e, const std::vector<double>& x, std::int64_t repeat, double eps, bool plain);
 Exact sinkhorn_gradient(const Extents& e, const Numbers& x, const Numbers& g, std::int64_t repeat, double eps);
 
 struct Post {
@@ -72,5 +73,43 @@ SplitGradients split_gradients(const Extents& e, const Split& in, const Numbers&
 Exact head(const Extents& e, const Split& in);
 SplitGradients head_gradients(const Extents& e, const Split& in, const Numbers& g, const Numbers& old_scale = {},
                               const Numbers& old_base = {});
+
+/// residual: (n, K) with K = m · h; fn: (J, K), rounded to TF32 in here.
+struct Norm {
+    Numbers residual, fn;
+    double eps;
+};
+struct NormFn {
+    Exact logits, products, square_sum;
+};
+struct NormGradients {
+    Exact residual, fn;
+};
+NormFn norm_fn(const Extents& e, const Norm& in);
+/// g: of the logits. old: what the gradients are added to, if anything.
+NormGradients norm_fn_gradients(const Extents& e, const Norm& in, const Numbers& g, const Numbers& old_residual = {},
+                                const Numbers& old_fn = {});
+/// v rounded to TF32: to nearest, ties away from 0.
+double nearest_tf32(double v);
+
+/// fn: (J, K), weight: (K).
+Exact merge(const Numbers& fn, const Numbers& weight);
+struct MergeGradients {
+    Exact fn, weight;
+};
+MergeGradients merge_gradients(const Numbers& fn, const Numbers& weight, const Numbers& g, const Numbers& old_fn = {},
+                               const Numbers& old_weight = {});
+
+struct Pre {
+    Norm norm;
+    Numbers scale, base;
+    double post_mult, pre_eps, sinkhorn_eps;
+    std::int64_t repeat;
+};
+struct PreMixes {
+    Exact post, comb, u;
+};
+/// `plain`: as of sinkhorn.
+PreMixes pre_big_fuse(const Extents& e, const Pre& in, bool plain);
 
 }  // namespace tessera::mhc_reference

@@ -11,6 +11,7 @@ namespace {
 constexpr double u = 0x1p-24;
 
 double at(const Numbers& v, std::int64_t i) { return static_cast<double>(v[static_cast<std::size_t>(i)]); }
+double at(const std::vector<double>& v, std::int64_t i) { return v[static_cast<std::size_t>(i)]; }
 double at_or_zero(const Numbers& v, std::int64_t i) { return v.empty() ? 0.0 : at(v, i); }
 
 double bf16_ulp(double x) {
@@ -25,7 +26,7 @@ class Sinkhorn {
 public:
     Sinkhorn(std::int64_t m, std::int64_t repeat, double eps) : m_(m), repeat_(repeat), eps_(eps) {}
 
-    Matrix softmax(const Numbers& x, std::int64_t first) const {
+    Matrix softmax(const std::vector<double>& x, std::int64_t first) const {
         Matrix p(static_cast<std::size_t>(m_ * m_));
         for (std::int64_t i = 0; i < m_; ++i) {
             double largest = -HUGE_VAL, sum = 0;
@@ -144,6 +145,10 @@ std::string difference(const char* name, const Numbers& got, const Exact& exact,
 }
 
 Exact sinkhorn(const Extents& e, const Numbers& x, std::int64_t repeat, double eps, bool plain) {
+    return sinkhorn(e, std::vector<double>(x.begin(), x.end()), repeat, eps, plain);
+}
+
+Exact sinkhorn(const Extents& e, const std::vector<double>& x, std::int64_t repeat, double eps, bool plain) {
     const Sinkhorn s(e.m, repeat, eps);
     const std::int64_t count = e.m * e.m;
     Exact result(e.n * count);
@@ -166,7 +171,7 @@ Exact sinkhorn_gradient(const Extents& e, const Numbers& x, const Numbers& g, st
         const Matrix in(g.begin() + t * count, g.begin() + (t + 1) * count);
         double largest = 0;
         for (const double v : in) largest = std::fmax(largest, std::fabs(v));
-        const Matrix dx = s.gradient(s.softmax(x, t * count), in);
+        const Matrix dx = s.gradient(s.softmax({x.begin() + t * count, x.begin() + (t + 1) * count}, 0), in);
         for (std::int64_t i = 0; i < count; ++i)
             result.set(t * count + i, dx[static_cast<std::size_t>(i)], 2 * largest);
     }

@@ -37,7 +37,7 @@ TensorView check(const char* function, const Stream& stream, const TensorView& l
 }
 
 SinkhornForm form_of(const TensorView& x, const SinkhornOptions& o, bool all_aligned) {
-    return {x.extents[1], o.eps >= 0x1p-24f, all_aligned};
+    return {x.extents[1], bounded_sums(o.eps), all_aligned};
 }
 
 void launch_forward(const Stream& stream, const TensorView& x, const TensorView& y, const SinkhornOptions& o) {
@@ -77,11 +77,7 @@ Program sinkhorn_forward_program(const SinkhornForm& form) {
         const auto out = k.output<f32>("y", {tokens, m, m}, options);
         k.threads(SinkhornTile::threads);
         const auto [block] = k.grid(ceil_div(tokens, tile.tokens()));
-        const auto columns = [&](const Value<f32, 3>& v) { return tile.divide(v, tile.column_sum(v) + eps); };
-        const auto rows = [&](const Value<f32, 3>& v) { return tile.divide(v, tile.row_sum(v) + eps); };
-        auto y = k.variable(columns(tile.softmax(tile.loaded(x, block)) + eps));
-        k.serial(repeat - 1, [&](Index) { y = columns(rows(y.get())); });
-        store(tile.piece(out, block), y.get());
+        store(tile.piece(out, block), tile.normalised(k, tile.loaded(x, block), repeat, eps));
     });
 }
 

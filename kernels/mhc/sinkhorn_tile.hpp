@@ -10,6 +10,9 @@
 
 namespace tessera::mhc {
 
+/// Whether sums + eps are surely at least 2⁻²⁴; see SinkhornForm.
+constexpr bool bounded_sums(float eps) { return eps >= 0x1p-24f; }
+
 class SinkhornTile {
 public:
     static constexpr int threads = 64;
@@ -40,6 +43,16 @@ public:
     Value<f32, 3> divide(const Value<f32, 3>& v, const Value<f32, 3>& sum) const {
         return bounded_ ? v * divide_bounded(1.0f, sum) : v / sum;
     }
+    /// The whole forward pass, from logits of any number of tokens that lie as `loaded` lays them.
+    Value<f32, 3> normalised(Kernel& k, const Value<f32, 3>& x, const Index& repeat, const Value<f32, 0>& eps) const {
+        const auto columns = [&](const Value<f32, 3>& v) { return divide(v, column_sum(v) + eps); };
+        const auto rows = [&](const Value<f32, 3>& v) { return divide(v, row_sum(v) + eps); };
+        auto y = k.variable(columns(softmax(x) + eps));
+        k.serial(repeat - 1, [&](Index) { y = columns(rows(y.get())); });
+        return y.get();
+    }
+    /// Elements of one matrix that a lane has.
+    std::int64_t per_lane() const { return m_ / lanes_ * m_; }
 
 private:
     std::int64_t m_, lanes_;

@@ -11,8 +11,9 @@ namespace tessera::tool {
 void add_channel_kernels(std::vector<KernelEntry>& table);
 void add_engram_kernels(std::vector<KernelEntry>& table);
 void add_gate_kernels(std::vector<KernelEntry>& table);
-void add_mhc_kernels(std::vector<KernelEntry>& table);  // with those of the next
+void add_mhc_kernels(std::vector<KernelEntry>& table);  // with those of the next two
 void add_mhc_mix_kernels(std::vector<KernelEntry>& table);
+void add_mhc_norm_kernels(std::vector<KernelEntry>& table);
 void add_mapping_kernels(std::vector<KernelEntry>& table);
 void add_moe_kernels(std::vector<KernelEntry>& table);
 void add_quant_kernels(std::vector<KernelEntry>& table);  // with those of the next two

@@ -87,6 +87,7 @@ Rule post_rule(const Case& the_case, const std::string& output) {
 
 void add_mhc_kernels(std::vector<KernelEntry>& table) {
     add_mhc_mix_kernels(table);
+    add_mhc_norm_kernels(table);
     table.push_back({"mhc_expand",
                      "copies each token into m streams; and the sum of their gradients",
                      {"mhc_mult", "hidden", "pass"},

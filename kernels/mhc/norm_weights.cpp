@@ -1,0 +1,85 @@
+#include "kernels/mhc/norm_kernels.hpp"
+#include "kernels/mhc/norm_rows.hpp"
+#include "kernels/mhc/tf32.hpp"
+#include "kernels/mhc_norm.hpp"
+
+// The kernels of norm_fn that work on the weights fn alone, (J, K).
+
+namespace tessera::mhc {
+
+Program round_weights_program() {
+    return record(names::round_weights, [](Kernel& k) {
+        constexpr std::int64_t width = 1024;
+        const Dim count = k.dim("count", multiple_of(4));
+        const auto fn = k.input<f32>("fn", {count}, {.align = 16});
+        const auto out = k.output<f32>("rounded", {count}, {.align = 16});
+        k.threads(256);
+        const auto [block] = k.grid(ceil_div(count, width));
+        store(out.block({width}, {block}), nearest_tf32(load(fn.block({width}, {block}))));
+    });
+}
+
+Program sum_weight_parts_program(bool accumulate) {
+    return record(names::sum_weight_parts, [=](Kernel& k) {
+        constexpr std::int64_t width = 512;
+        const Dim count = k.dim("count", multiple_of(4)), parts = k.dim("parts");
+        const auto in = k.input<f32>("part_sums", {parts, count}, {.align = 16});
+        const auto out = k.inout<f32>("sum", {count}, {.align = 16});
+        k.dependent_launch();
+        k.threads(128);
+        const auto [block] = k.grid(ceil_div(count, width));
+        auto old = full({width}, Value<f32, 0>(0.0f));
+        if (accumulate) old = load(out.block({width}, {block}));
+        const auto sum = ordered_sum(k, full({width}, Value<f32, 0>(0.0f)), parts,
+                                     [&](const Index& p) { return load(in[p].block({width}, {block})); });
+        store(out.block({width}, {block}), accumulate ? old + sum : sum);
+    });
+}
+
+namespace {
+constexpr std::int64_t merge_width = 256;  // of K, for a block
+constexpr int merge_threads = 64;
+}  // namespace
+
+Program merge_norm_weight_program(std::int64_t columns, bool aligned) {
+    return record(names::merge, [=](Kernel& k) {
+        const Dim inner = k.dim("inner", multiple_of(aligned ? 4 : 1));
+        const TensorOptions options{.align = aligned ? 16 : 4};
+        const auto fn = k.input<f32>("fn", {columns, inner}, options);
+        const auto weight = k.input<f32>("weight", {inner}, options);
+        const auto out = k.output<f32>("out", {columns, inner}, options);
+        k.threads(merge_threads);
+        const auto [row, block] = k.grid(columns, ceil_div(inner, merge_width));
+        store(out[row].block({merge_width}, {block}),
+              load(fn[row].block({merge_width}, {block})) * load(weight.block({merge_width}, {block})));
+    });
+}
+
+Program merge_norm_weight_backward_program(std::int64_t columns, bool aligned, const AccumulateMerge& accumulate) {
+    return record(names::merge_backward, [=](Kernel& k) {
+        const Dim inner = k.dim("inner", multiple_of(aligned ? 4 : 1));
+        const TensorOptions options{.align = aligned ? 16 : 4};
+        const auto fn = k.input<f32>("fn", {columns, inner}, options);
+        const auto weight = k.input<f32>("weight", {inner}, options);
+        const auto grad = k.input<f32>("grad_out", {columns, inner}, options);
+        const auto grad_fn = k.inout<f32>("grad_fn", {columns, inner}, options);
+        const auto grad_weight = k.inout<f32>("grad_weight", {inner}, options);
+        k.threads(merge_threads);
+        const auto [block] = k.grid(ceil_div(inner, merge_width));
+        const auto piece = [&](const Global<f32, 2>& of, std::int64_t row) {
+            return of[row].block({merge_width}, {block});
+        };
+        const auto zero = full({merge_width}, Value<f32, 0>(0.0f));
+        const auto w = load(weight.block({merge_width}, {block}));
+        auto sum = k.variable(zero);
+        for (std::int64_t row = 0; row < columns; ++row) {
+            const auto g = load(piece(grad, row));
+            store(piece(grad_fn, row), fma(g, w, accumulate.fn ? load(piece(grad_fn, row)) : zero));
+            sum = fma(g, load(piece(fn, row)), sum.get());
+        }
+        const auto home = grad_weight.block({merge_width}, {block});
+        store(home, accumulate.weight ? load(home) + sum.get() : sum.get());
+    });
+}
+
+}  // namespace tessera::mhc
