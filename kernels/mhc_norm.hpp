@@ -108,11 +108,13 @@ Program norm_product_program(const NormForm& form);
 /// has the tokens from ⌊p · nb / P⌋ to ⌊(p + 1) · nb / P⌋ of the nb = ⌈n / 16⌉ blocks of 16.
 Program norm_product_backward_program(const NormForm& form);
 
-/// aligned: all tensors of logits begin at multiples of 16 bytes.
+/// at_once: splits that are loaded together; aligned: all tensors of logits begin at multiples of 16 bytes.
 struct LogitsForm {
-    std::int64_t columns = 24;
+    std::int64_t columns = 24, at_once = 1;
     bool aligned = true;
 };
+/// The best at_once of so many splits.
+std::int64_t reduce_at_once(std::int64_t splits);
 /// From the splits' products and squares: logits, and their sums.
 Program norm_reduce_program(const LogitsForm& form);
 /// From the gradient of the logits those of the products, rounded to TF32, and of the sum of squares.
@@ -122,12 +124,15 @@ Program sum_weight_parts_program(bool accumulate);
 Program merge_norm_weight_program(std::int64_t columns, bool aligned);
 Program merge_norm_weight_backward_program(std::int64_t columns, bool aligned, const AccumulateMerge& accumulate);
 
-/// The second kernel of pre_big_fuse. bounded: see SinkhornForm; aligned: post and comb begin at multiples of 16 bytes.
+/// The second kernel of pre_big_fuse. at_once: splits that are loaded together; bounded: see SinkhornForm; aligned:
+/// post and comb begin at multiples of 16 bytes.
 struct PreMixForm {
-    std::int64_t streams = 4, hidden = 7168;
+    std::int64_t streams = 4, hidden = 7168, at_once = 1;
     int threads = 64;
     bool bounded = true, aligned = true;
 };
+/// The best at_once of so many splits.
+std::int64_t pre_mix_at_once(std::int64_t streams, std::int64_t splits);
 Program pre_mix_program(const PreMixForm& form);
 
 }  // namespace tessera::mhc

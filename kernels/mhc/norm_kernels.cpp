@@ -2,6 +2,7 @@
 
 #include "kernels/mhc/arguments.hpp"
 #include "kernels/mhc/norm_plan.hpp"
+#include "kernels/mhc/norm_rows.hpp"
 #include "runtime/compiled_kernel.hpp"
 #include "runtime/engine.hpp"
 
@@ -46,9 +47,9 @@ SplitProducts launch_norm_product(const Stream& stream, const TensorView& residu
 
 void launch_norm_reduce(const Stream& stream, const SplitProducts& parts, std::int64_t inner, float eps,
                         const TensorView& logits, const TensorView& products, const TensorView& square_sum) {
-    const LogitsForm form{logits.extents[1], aligned({&logits, &products})};
+    const LogitsForm form{logits.extents[1], reduce_at_once(parts.squares.extents()[0]), aligned({&logits, &products})};
     Engine::of(stream)
-        .kernel(stream, KernelId(names::norm_reduce, {form.columns, form.aligned}),
+        .kernel(stream, KernelId(names::norm_reduce, {form.columns, form.at_once, form.aligned}),
                 [&] { return norm_reduce_program(form); })
         .launch(stream, {parts.products, parts.squares, logits, products, square_sum},
                 {Scalar("eps", eps), Scalar("inner", static_cast<float>(inner))}, early);
@@ -57,7 +58,7 @@ void launch_norm_reduce(const Stream& stream, const SplitProducts& parts, std::i
 ProductGradients launch_norm_backward_reduce(const Stream& stream, std::int64_t inner, float eps,
                                              const TensorView& grad_logits, const TensorView& products,
                                              const TensorView& square_sum) {
-    const LogitsForm form{grad_logits.extents[1], aligned({&grad_logits, &products})};
+    const LogitsForm form{grad_logits.extents[1], 1, aligned({&grad_logits, &products})};
     ProductGradients out{Tensor::empty(stream, f32, grad_logits.extents),
                          Tensor::empty(stream, f32, square_sum.extents)};
     const auto eps_inner = static_cast<float>(static_cast<double>(eps) * static_cast<double>(inner));

@@ -13,6 +13,8 @@ constexpr std::int64_t rows = 16;  // tokens of a block
 constexpr int threads = 64;
 }  // namespace
 
+std::int64_t reduce_at_once(std::int64_t splits) { return splits_at_once(splits, 6); }
+
 Program norm_reduce_program(const LogitsForm& form) {
     return record(names::norm_reduce, [=](Kernel& k) {
         const std::int64_t columns = form.columns;
@@ -27,11 +29,22 @@ Program norm_reduce_program(const LogitsForm& form) {
         k.dependent_launch();
         k.threads(threads);
         const auto [block] = k.grid(ceil_div(tokens, rows));
+        struct Part {
+            Value<f32, 1> squares;
+            Value<f32, 2> products;
+        };
         const Value<f32, 0> zero(0.0f);
-        const auto squared = ordered_sum(k, full({rows}, zero), splits,
-                                         [&](const Index& s) { return load(squares[s].block({rows}, {block})); });
-        const auto sum = ordered_sum(k, full({rows, columns}, zero), splits,
-                                     [&](const Index& s) { return load(parts[s].block({rows, columns}, {block, 0})); });
+        auto square_sum = k.variable(full({rows}, zero));
+        auto product_sum = k.variable(full({rows, columns}, zero));
+        const auto part = [&](const Index& s) {
+            return Part{load(squares[s].block({rows}, {block})), load(parts[s].block({rows, columns}, {block, 0}))};
+        };
+        each_split(k, splits, form.at_once, part, [&](const Part& p) {
+            square_sum = square_sum.get() + p.squares;
+            product_sum = product_sum.get() + p.products;
+        });
+        const auto squared = square_sum.get();
+        const auto sum = product_sum.get();
         store(square_sums.block({rows}, {block}), squared);
         store(products.block({rows, columns}, {block, 0}), sum);
         store(logits.block({rows, columns}, {block, 0}), sum * inverse_norm(squared, inner, eps).unsqueeze(axis<1>));

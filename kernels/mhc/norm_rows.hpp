@@ -8,17 +8,22 @@
 
 namespace tessera::mhc {
 
-/// zero + part(0) + part(1) + … one after the other; a few are loaded together. part(s) is 0 from `count` on.
-template <int R, class Part>
-Value<f32, R> ordered_sum(Kernel& k, const Value<f32, R>& zero, const Dim& count, Part&& part) {
-    constexpr std::int64_t together = 8;
-    auto sum = k.variable(zero);
-    k.serial(ceil_div(count, together), [&](Index group) {
-        std::vector<Value<f32, R>> parts;
-        for (std::int64_t i = 0; i < together; ++i) parts.push_back(part(group * together + i));
-        for (const auto& p : parts) sum = sum.get() + p;
+/// Of so many splits, how many are loaded at once where a thread has `numbers` of each.
+constexpr std::int64_t splits_at_once(std::int64_t splits, std::int64_t numbers) {
+    std::int64_t at_once = 1;
+    while (at_once < splits && at_once < 8 && 2 * at_once * numbers <= 56) at_once *= 2;
+    return at_once;
+}
+
+/// add(part(0)), add(part(1)), … one after the other for all splits, `at_once` of them loaded together. part(s) is to
+/// be zeros from `splits` on.
+template <class Part, class Add>
+void each_split(Kernel& k, const Dim& splits, std::int64_t at_once, Part&& part, Add&& add) {
+    k.serial(ceil_div(splits, at_once), [&](Index group) {
+        std::vector<decltype(part(group))> parts;
+        for (std::int64_t i = 0; i < at_once; ++i) parts.push_back(part(group * at_once + i));
+        for (const auto& p : parts) add(p);
     });
-    return sum.get();
 }
 
 /// 1 / √(mean of the squares + eps). inner: how many numbers were squared.

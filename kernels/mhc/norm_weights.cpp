@@ -30,9 +30,11 @@ Program sum_weight_parts_program(bool accumulate) {
         const auto [block] = k.grid(ceil_div(count, width));
         auto old = full({width}, Value<f32, 0>(0.0f));
         if (accumulate) old = load(out.block({width}, {block}));
-        const auto sum = ordered_sum(k, full({width}, Value<f32, 0>(0.0f)), parts,
-                                     [&](const Index& p) { return load(in[p].block({width}, {block})); });
-        store(out.block({width}, {block}), accumulate ? old + sum : sum);
+        auto sum = k.variable(full({width}, Value<f32, 0>(0.0f)));
+        each_split(
+            k, parts, 8, [&](const Index& p) { return load(in[p].block({width}, {block})); },
+            [&](const Value<f32, 1>& part) { sum = sum.get() + part; });
+        store(out.block({width}, {block}), accumulate ? old + sum.get() : sum.get());
     });
 }
 

@@ -20,7 +20,7 @@ constexpr const char* function = "mhc_pre_mix";
 /// Channels of a step: 8 a thread.
 constexpr std::int64_t per_thread = 8;
 /// Steps whose loads are under way together.
-constexpr std::int64_t at_once = 2;
+constexpr std::int64_t steps_at_once = 2;
 
 /// Few tokens take wider blocks, so that each is done sooner; many take blocks with less to do twice.
 int threads_for(std::int64_t tokens, std::int64_t hidden, std::int64_t multiprocessors) {
@@ -35,6 +35,7 @@ public:
           m_(form.streams),
           hidden_(form.hidden),
           width_(form.threads * per_thread),
+          at_once_(form.at_once),
           tile_({form.streams, form.bounded, form.aligned}),
           tokens_(k.dim("tokens")),
           splits_(k.dim("splits")),
@@ -55,18 +56,18 @@ public:
 
     void record() {
         const std::int64_t steps = ceil_div(hidden_, width_);
-        auto ahead = loaded(Index(0), std::min(steps, at_once));
-        const auto squared =
-            ordered_sum(k_, Value<f32, 0>(0.0f), splits_, [&](const Index& s) { return load(squares_[s][token_]); });
-        inverse_norm_ = inverse_norm(squared, static_cast<float>(m_ * hidden_), norm_eps_);
-        const auto pre = pre_mix();
-        post_mix();
-        comb_mix();
+        auto ahead = loaded(Index(0), std::min(steps, steps_at_once));
+        const std::vector<Affine> weights{affine(0), affine(1), affine(2)};
+        const Logits logits = sum_splits();
+        const auto r = inverse_norm(logits.squares, static_cast<float>(m_ * hidden_), norm_eps_);
+        const auto pre = pre_mix(weights[0](logits.pre * r));
+        store(post_[token_].block({m_}, {0}), sigmoid(weights[1](logits.post * r)) * post_mult_);
+        comb_mix(weights[2](logits.comb * r));
         mix(ahead, Index(0), pre);
-        const std::int64_t groups = (steps - 1) / at_once;  // that are left
+        const std::int64_t groups = (steps - 1) / steps_at_once;  // that are left
         k_.serial(groups, [&](Index g) {
-            const Index first = (g + 1) * at_once;
-            mix(loaded(first, at_once), first, pre);
+            const Index first = (g + 1) * steps_at_once;
+            mix(loaded(first, steps_at_once), first, pre);
         });
     }
 
@@ -89,31 +90,56 @@ private:
         }
     }
 
-    /// scale · logit + base of the mixes from `first` on, each lane `lane` of them.
-    Value<f32, 1> affine(std::int64_t first, std::int64_t count, std::int64_t lane, std::int64_t section) {
-        const LoadOptions lie{.per_thread = {lane}};
-        const auto sum = ordered_sum(k_, full({count}, Value<f32, 0>(0.0f)), splits_, [&](const Index& s) {
-            return load(products_[s][token_].window({count}, {first}), lie);
-        });
-        return fma(sum * inverse_norm_, load(scale_[section]), load(base_.window({count}, {first}), lie));
+    /// Of this token: the sum of squares, and the products of pre, post and comb.
+    struct Logits {
+        Value<f32, 0> squares;
+        Value<f32, 1> pre, post, comb;
+    };
+    /// The numbers of section 0, 1 or 2 in a row of logits: a lane for each, or for each row of comb.
+    template <class Row>
+    Value<f32, 1> section(const Row& of, int i) const {
+        const std::int64_t lane = i == 2 ? tile_.per_lane() : 1;
+        return load(of.window({i == 2 ? m_ * m_ : m_}, {i * m_}), {.per_thread = {lane}});
     }
+    Logits sum_splits() {
+        const auto part = [&](const Index& s) {
+            const auto row = products_[s][token_];
+            return Logits{load(squares_[s][token_]), section(row, 0), section(row, 1), section(row, 2)};
+        };
+        const Value<f32, 0> zero(0.0f);
+        auto squares = k_.variable(zero);
+        auto pre = k_.variable(full({m_}, zero)), post = k_.variable(full({m_}, zero)),
+             comb = k_.variable(full({m_ * m_}, zero));
+        each_split(k_, splits_, at_once_, part, [&](const Logits& p) {
+            squares = squares.get() + p.squares;
+            pre = pre.get() + p.pre;
+            post = post.get() + p.post;
+            comb = comb.get() + p.comb;
+        });
+        return {squares.get(), pre.get(), post.get(), comb.get()};
+    }
+    struct Affine {
+        Value<f32, 0> scale;
+        Value<f32, 1> base;
+        Value<f32, 1> operator()(const Value<f32, 1>& logits) const { return fma(logits, scale, base); }
+    };
+    Affine affine(int i) const { return {load(scale_[i]), section(base_, i)}; }
 
-    std::vector<Value<f32, 0>> pre_mix() {
+    std::vector<Value<f32, 0>> pre_mix(const Value<f32, 1>& z) {
         const auto shared = k_.shared<f32>("pre", {m_});
-        store(shared.whole(), sigmoid(affine(0, m_, 1, 0)) + pre_eps_);
+        store(shared.whole(), sigmoid(z) + pre_eps_);
         std::vector<Value<f32, 0>> pre;
         for (std::int64_t i = 0; i < m_; ++i) pre.push_back(load(shared[i]));
         return pre;
     }
-    void post_mix() { store(post_[token_].block({m_}, {0}), sigmoid(affine(m_, m_, 1, 1)) * post_mult_); }
-    void comb_mix() {
-        const auto x = affine(2 * m_, m_ * m_, tile_.per_lane(), 2).split(axis<0>, m_).unsqueeze(axis<0>);
+    void comb_mix(const Value<f32, 1>& z) {
+        const auto x = z.split(axis<0>, m_).unsqueeze(axis<0>);
         const auto y = tile_.normalised(k_, x, repeat_, sinkhorn_eps_);
         store(comb_[token_].block({m_ * m_}, {0}), y.squeeze(axis<0>).merge(axis<0>));
     }
 
     Kernel& k_;
-    std::int64_t m_, hidden_, width_;
+    std::int64_t m_, hidden_, width_, at_once_;
     SinkhornTile tile_;
     Dim tokens_, splits_;
     Global<f32, 3> products_;
@@ -124,10 +150,13 @@ private:
     Global<bf16, 2> u_;
     Value<f32, 0> norm_eps_, pre_eps_, sinkhorn_eps_, post_mult_;
     Index repeat_, token_;
-    Value<f32, 0> inverse_norm_{0.0f};
 };
 
 }  // namespace
+
+std::int64_t pre_mix_at_once(std::int64_t streams, std::int64_t splits) {
+    return splits_at_once(splits, 3 + SinkhornTile({streams}).per_lane());
+}
 
 Program pre_mix_program(const PreMixForm& form) {
     return record(function, [=](Kernel& k) { PreMix(k, form).record(); });
@@ -136,13 +165,17 @@ Program pre_mix_program(const PreMixForm& form) {
 void launch_pre_mix(const Stream& stream, const SplitProducts& parts, const TensorView& residual, const PreInputs& in,
                     const Pre<TensorView>& out, const PreOptions& o) {
     const std::int64_t tokens = out.post.extents[0], m = out.post.extents[1], h = out.u.extents[1];
-    const PreMixForm form{m, h, threads_for(tokens, h, stream.device().target().multiprocessors),
-                          bounded_sums(o.sinkhorn_eps), aligned({&out.post, &out.comb})};
+    const PreMixForm form{m,
+                          h,
+                          pre_mix_at_once(m, parts.squares.extents()[0]),
+                          threads_for(tokens, h, stream.device().target().multiprocessors),
+                          bounded_sums(o.sinkhorn_eps),
+                          aligned({&out.post, &out.comb})};
     TensorView streams = residual, comb = out.comb;
     streams.extents = {tokens, m, h}, streams.strides = dense_strides(streams.extents);
     comb.extents = {tokens, m * m}, comb.strides = dense_strides(comb.extents);
     Engine::of(stream)
-        .kernel(stream, KernelId(function, {m, h, form.threads, form.bounded, form.aligned}),
+        .kernel(stream, KernelId(function, {m, h, form.at_once, form.threads, form.bounded, form.aligned}),
                 [&] { return pre_mix_program(form); })
         .launch(stream, {parts.products, parts.squares, streams, in.scale, in.base, out.post, comb, out.u},
                 {Scalar("norm_eps", o.norm_eps), Scalar("pre_eps", o.pre_eps), Scalar("sinkhorn_eps", o.sinkhorn_eps),

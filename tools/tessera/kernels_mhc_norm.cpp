@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "dsl/base/error.hpp"
 #include "kernels/mhc_norm.hpp"
@@ -23,6 +24,9 @@ std::string part_of(const Arguments& args, const std::vector<std::string>& known
 std::int64_t streams_of(const Arguments& args) { return args.number("mhc_mult", 4); }
 std::int64_t inner_of(const Arguments& args) { return streams_of(args) * args.number("hidden", 7168); }
 std::int64_t columns_of(const Arguments& args) { return streams_of(args) * (streams_of(args) + 2); }
+
+/// S, as a program is made for it.
+std::int64_t splits_of(const Arguments& args) { return args.number("n_splits", 1); }
 
 // ---- pre_norm_fn ---------------------------------------------------------------------------------------------------
 
@@ -59,7 +63,7 @@ Program norm_program(const Arguments& args, const Target&) {
     const std::string part = part_of(args, backward ? std::vector<std::string>{"product", "reduce", "sum"}
                                                     : std::vector<std::string>{"product", "reduce", "round"});
     const mhc::NormForm form{columns_of(args), inner_of(args), true, args.flag("accumulate", false)};
-    const mhc::LogitsForm logits{form.columns, args.flag("aligned", true)};
+    const mhc::LogitsForm logits{form.columns, mhc::reduce_at_once(splits_of(args)), args.flag("aligned", true)};
     if (part == "round") return mhc::round_weights_program();
     if (part == "sum") return mhc::sum_weight_parts_program(form.accumulate);
     if (part == "reduce")
@@ -148,7 +152,7 @@ Program pre_program(const Arguments& args, const Target&) {
     const std::int64_t m = streams_of(args);
     if (part_of(args, {"mix", "product"}) == "product")
         return mhc::norm_product_program({columns_of(args), inner_of(args), false, false});
-    mhc::PreMixForm form{m, args.number("hidden", 7168)};
+    mhc::PreMixForm form{m, args.number("hidden", 7168), mhc::pre_mix_at_once(m, splits_of(args))};
     form.threads = static_cast<int>(args.number("threads", form.threads));
     form.bounded = pre_options(args).sinkhorn_eps >= 0x1p-24f;
     form.aligned = args.flag("aligned", true);
