@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <vector>
+
 #include "kernels/mhc/norm_kernels.hpp"
 #include "kernels/mhc/norm_rows.hpp"
 #include "kernels/mhc/tf32.hpp"
@@ -41,6 +44,7 @@ Program sum_weight_parts_program(bool accumulate) {
 namespace {
 constexpr std::int64_t merge_width = 256;  // of K, for a block
 constexpr int merge_threads = 64;
+constexpr std::int64_t rows_at_once = 8;
 }  // namespace
 
 Program merge_norm_weight_program(std::int64_t columns, bool aligned) {
@@ -74,10 +78,19 @@ Program merge_norm_weight_backward_program(std::int64_t columns, bool aligned, c
         const auto zero = full({merge_width}, Value<f32, 0>(0.0f));
         const auto w = load(weight.block({merge_width}, {block}));
         auto sum = k.variable(zero);
-        for (std::int64_t row = 0; row < columns; ++row) {
-            const auto g = load(piece(grad, row));
-            store(piece(grad_fn, row), fma(g, w, accumulate.fn ? load(piece(grad_fn, row)) : zero));
-            sum = fma(g, load(piece(fn, row)), sum.get());
+        for (std::int64_t first = 0; first < columns; first += rows_at_once) {
+            const std::int64_t end = std::min(columns, first + rows_at_once);
+            std::vector<Value<f32, 1>> grads, weights, olds;
+            for (std::int64_t row = first; row < end; ++row) {
+                grads.push_back(load(piece(grad, row)));
+                weights.push_back(load(piece(fn, row)));
+                olds.push_back(accumulate.fn ? load(piece(grad_fn, row)) : zero);
+            }
+            for (std::int64_t row = first; row < end; ++row) {
+                const auto i = static_cast<std::size_t>(row - first);
+                store(piece(grad_fn, row), fma(grads[i], w, olds[i]));
+                sum = fma(grads[i], weights[i], sum.get());
+            }
         }
         const auto home = grad_weight.block({merge_width}, {block});
         store(home, accumulate.weight ? load(home) + sum.get() : sum.get());

@@ -46,4 +46,34 @@ std::vector<MhcCase> mhc_cases(int count) {
     return cases;
 }
 
+std::string MhcNormCase::text() const {
+    return fmt::format("{}, {} logits, {} splits", common.text(), columns, splits);
+}
+
+std::vector<MhcNormCase> mhc_norm_cases(int count) {
+    Random random(37);
+    std::vector<MhcNormCase> cases;
+    for (int i = 0; i < count; ++i) {
+        MhcCase c{};
+        c.streams = i % 2 == 0 ? 4 : random.between(1, 4);
+        // K is a multiple of 64.
+        const std::int64_t unit = c.streams == 4 ? 16 : c.streams == 2 ? 32 : 64;
+        c.hidden = unit * random.log_uniform(1, i % 16 == 5 ? 7168 / unit : 1280 / unit);
+        c.tokens = i < 2 * 20 ? tokens[i % 20] : random.log_uniform(1, 300);
+        c.tokens = std::min(c.tokens, std::max<std::int64_t>(1, most_values / (c.hidden * c.streams)));
+        if (i < 2 * 20) c.tokens = tokens[i % 20], c.hidden = std::min(c.hidden, unit * (i % 20 < 6 ? 4 : 2));
+        c.repeat = random.pick<std::int64_t>({10, 10, 1, 2, 20});
+        c.eps = random.pick({1e-6f, 1e-6f, 1e-2f, 1e-3f});
+        c.size = random.pick({1e-4, 1e-2, 1.0});
+        c.shift = random.one_in(4) ? random.between(1, 9) : 0;
+        c.two_axes = random.one_in(3);
+        c.accumulate = random.one_in(2);
+        c.seed = random.next();
+        const std::int64_t mixes = c.streams * (c.streams + 2);
+        cases.push_back({c, random.one_in(3) ? random.pick<std::int64_t>({4, 1, 3, random.between(1, 24)}) : mixes,
+                         random.pick<std::int64_t>({0, 0, 1, 2, 16, 64, random.between(1, 64)})});
+    }
+    return cases;
+}
+
 }  // namespace tessera::test

@@ -24,4 +24,15 @@ struct MhcCase {
 /// Deterministic lists: token counts 1, 3, 5, 33, 127, 129 and edges first, then log-uniform ones.
 std::vector<MhcCase> mhc_cases(int count);
 
+/// One of the kernels that make the logits of the mixes; shift is of the small tensors alone.
+struct MhcNormCase {
+    MhcCase common;        // eps: of the norm
+    std::int64_t columns;  // J
+    std::int64_t splits;   // 0: chosen by the kernel
+
+    std::int64_t inner() const { return common.streams * common.hidden; }
+    std::string text() const;
+};
+std::vector<MhcNormCase> mhc_norm_cases(int count);
+
 }  // namespace tessera::test

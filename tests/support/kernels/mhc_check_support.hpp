@@ -34,8 +34,8 @@ inline std::string same(const char* name, const Numbers& given, const Numbers& r
     return given.size() == returned.size() ? "" : std::string(name) + ": the returned tensor has another size";
 }
 
-template <class Check>
-std::string checked(const MhcCase& c, Check&& check) {
+template <class Case, class Check>
+std::string checked(const Case& c, Check&& check) {
     try {
         const std::string wrong = check();
         return wrong.empty() ? "" : c.text() + ": " + wrong;

@@ -1,0 +1,35 @@
+#include <catch2/catch.hpp>
+
+#include "tests/support/kernels/mhc_check.hpp"
+#include "tests/support/shapes.hpp"
+
+// The kernels that make the logits, on random shapes against the float64 reference; pre_big_fuse against the chain of
+// single kernels, too.
+
+using namespace tessera;
+using namespace tessera::test;
+
+namespace {
+
+void check_all(std::string (*check)(const Device&, const MhcNormCase&)) {
+    const std::vector<MhcNormCase> cases = mhc_norm_cases(140);
+    for (const MhcNormCase& c : cases) CHECK(check(Device::host(), c) == "");
+    for (const MhcNormCase& c : thinned(cases, 14)) CHECK(check(Device::host(Target::b200()), c) == "");
+    for (const int multiprocessors : {1, 78, 114, 131, 148}) {
+        Target target = Target::h200();
+        target.multiprocessors = multiprocessors;
+        for (const MhcNormCase& c : thinned(cases, 5)) CHECK(check(Device::host(target), c) == "");
+    }
+}
+
+}  // namespace
+
+TEST_CASE("norm_fn agrees with the reference on 140 shapes", "[mhc][C25]") { check_all(check_mhc_norm_fn); }
+
+TEST_CASE("merge_norm_weight agrees with the reference on 140 shapes", "[mhc]") {
+    check_all(check_mhc_merge_norm_weight);
+}
+
+TEST_CASE("pre_big_fuse agrees with the reference, and with the chain to the bit, on 140 shapes", "[mhc][C25]") {
+    check_all(check_mhc_pre_big_fuse);
+}
