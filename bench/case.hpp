@@ -32,6 +32,7 @@ const std::vector<Category>& categories();
 std::vector<Case> channel_cases();
 std::vector<Case> engram_cases();
 std::vector<Case> mhc_cases();
+void add_mhc_norm_cases(std::vector<Case>& cases);  // to those of the last
 std::vector<Case> gate_cases();
 std::vector<Case> moe_cases();
 std::vector<Case> quant_cases();

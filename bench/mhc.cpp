@@ -1,9 +1,6 @@
 #include "kernels/mhc.hpp"
 
-#include <memory>
-
-#include "bench/case.hpp"
-#include "bench/inputs.hpp"
+#include "bench/tensor_case.hpp"
 #include "kernels/mhc_mixes.hpp"
 
 namespace tessera::bench {
@@ -11,44 +8,6 @@ namespace tessera::bench {
 namespace {
 
 constexpr std::int64_t tokens = 8192, streams = 4;
-using Launcher = std::function<void(int)>;
-
-/// A case whose sets are tensors: `make` gives them for a seed, `launch` runs the kernel on one set.
-Case case_of(const char* kernel, const std::string& name, std::int64_t bytes,
-             std::function<std::vector<Tensor>(const Stream&, unsigned)> make,
-             std::function<void(const Stream&, const std::vector<Tensor>&)> launch, std::function<Program()> program,
-             std::int64_t elements) {
-    return {kernel,
-            name,
-            bytes,
-            [=](const Stream& stream, int sets) -> Launcher {
-                auto all = std::make_shared<std::vector<std::vector<Tensor>>>();
-                for (int i = 0; i < sets; ++i) all->push_back(make(stream, static_cast<unsigned>(8 * i)));
-                return [=](int i) { launch(stream, (*all)[static_cast<std::size_t>(i % sets)]); };
-            },
-            std::move(program),
-            elements};
-}
-
-/// Tensors of one set, from a seed.
-class Maker {
-public:
-    Maker(const Stream& s, unsigned seed) : stream_(s), seed_(seed) {}
-    Maker& in(Element e, const Shape& extents) {
-        tensors_.push_back(random_tensor(stream_, e, extents, seed_++));
-        return *this;
-    }
-    Maker& out(Element e, const Shape& extents) {
-        tensors_.push_back(Tensor::empty(stream_, e, extents));
-        return *this;
-    }
-    std::vector<Tensor> tensors() const { return tensors_; }
-
-private:
-    const Stream& stream_;
-    unsigned seed_;
-    std::vector<Tensor> tensors_;
-};
 
 constexpr std::int64_t hidden = 7168;
 const Shape one{tokens, hidden}, all{tokens, streams, hidden}, vectors{tokens, streams},
@@ -192,6 +151,7 @@ std::vector<Case> mhc_cases() {
     add_streams(cases);
     add_mixes(cases);
     add_sinkhorn(cases);
+    add_mhc_norm_cases(cases);
     return cases;
 }
 

@@ -35,7 +35,8 @@ void launch(const Stream& stream, const Forward& c, const NormFn<TensorView>& ou
         per_token(forward, "out.saved.square_sum", stream, out.saved.square_sum, f32, tokens, {});
     launch_round_weights(stream, c.fn, out.saved.fn);
     if (tokens == 0) return;
-    const SplitProducts parts = launch_norm_product(stream, c.residual.rows, out.saved.fn, true, c.splits);
+    const SplitProducts parts(stream, c.splits, tokens, c.columns);
+    launch_norm_product(stream, c.residual.rows, out.saved.fn, true, parts);
     launch_norm_reduce(stream, parts, c.residual.inner, c.eps, logits, products, square_sum);
 }
 
@@ -70,8 +71,9 @@ void launch(const Stream& stream, const Backward& c, const NormFnGradients<Tenso
         if (!accumulate_fn) launch_zero_weights(stream, grad_fn);
         return;
     }
-    const ProductGradients grad = launch_norm_backward_reduce(stream, c.residual.inner, c.eps, c.grad_logits,
-                                                              c.saved.products, c.saved.square_sum);
+    const ProductGradients grad(stream, c.residual.tokens, c.columns);
+    launch_norm_backward_reduce(stream, c.residual.inner, c.eps, c.grad_logits, c.saved.products, c.saved.square_sum,
+                                grad);
     launch_norm_product_backward(stream, c.residual.rows, c.saved.fn, grad, grad_residual, mode, grad_fn,
                                  accumulate_fn);
 }

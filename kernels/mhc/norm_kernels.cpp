@@ -32,17 +32,13 @@ void launch_sum(const Stream& stream, const TensorView& parts, const TensorView&
 
 }  // namespace
 
-SplitProducts launch_norm_product(const Stream& stream, const TensorView& residual, const TensorView& fn, bool rounded,
-                                  std::int64_t splits) {
-    const std::int64_t tokens = residual.extents[0];
+void launch_norm_product(const Stream& stream, const TensorView& residual, const TensorView& fn, bool rounded,
+                         const SplitProducts& out) {
     const NormForm form{fn.extents[0], fn.extents[1], rounded, false};
-    SplitProducts out{Tensor::empty(stream, f32, {splits, tokens, form.columns}),
-                      Tensor::empty(stream, f32, {splits, tokens})};
     Engine::of(stream)
         .kernel(stream, KernelId(names::product, {form.columns, form.inner, form.rounded}),
                 [&] { return norm_product_program(form); })
         .launch(stream, {residual, fn, out.products, out.squares});
-    return out;
 }
 
 void launch_norm_reduce(const Stream& stream, const SplitProducts& parts, std::int64_t inner, float eps,
@@ -55,19 +51,16 @@ void launch_norm_reduce(const Stream& stream, const SplitProducts& parts, std::i
                 {Scalar("eps", eps), Scalar("inner", static_cast<float>(inner))}, early);
 }
 
-ProductGradients launch_norm_backward_reduce(const Stream& stream, std::int64_t inner, float eps,
-                                             const TensorView& grad_logits, const TensorView& products,
-                                             const TensorView& square_sum) {
+void launch_norm_backward_reduce(const Stream& stream, std::int64_t inner, float eps, const TensorView& grad_logits,
+                                 const TensorView& products, const TensorView& square_sum,
+                                 const ProductGradients& out) {
     const LogitsForm form{grad_logits.extents[1], 1, aligned({&grad_logits, &products})};
-    ProductGradients out{Tensor::empty(stream, f32, grad_logits.extents),
-                         Tensor::empty(stream, f32, square_sum.extents)};
     const auto eps_inner = static_cast<float>(static_cast<double>(eps) * static_cast<double>(inner));
     Engine::of(stream)
         .kernel(stream, KernelId(names::norm_backward_reduce, {form.columns, form.aligned}),
                 [&] { return norm_backward_reduce_program(form); })
         .launch(stream, {grad_logits, products, square_sum, out.products, out.square_sum},
                 {Scalar("eps", eps), Scalar("inner", static_cast<float>(inner)), Scalar("eps_inner", eps_inner)});
-    return out;
 }
 
 void launch_norm_product_backward(const Stream& stream, const TensorView& residual, const TensorView& fn,

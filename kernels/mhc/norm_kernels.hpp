@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include "kernels/mhc_norm.hpp"
 
 // The launches that the entries of norm_fn and pre_big_fuse are made of. Tensors are checked already.
@@ -20,10 +22,14 @@ inline constexpr const char* merge_backward = "mhc_merge_norm_weight_backward";
 /// What the forward product makes of (n, K) and (J, K): products (S, n, J), squares (S, n).
 struct SplitProducts {
     Tensor products, squares;
+    SplitProducts(Tensor p, Tensor s) : products(std::move(p)), squares(std::move(s)) {}
+    SplitProducts(const Stream& stream, std::int64_t splits, std::int64_t tokens, std::int64_t columns)
+        : products(Tensor::empty(stream, f32, {splits, tokens, columns})),
+          squares(Tensor::empty(stream, f32, {splits, tokens})) {}
 };
-/// splits: S. rounded: fn is rounded to TF32.
-SplitProducts launch_norm_product(const Stream& stream, const TensorView& residual, const TensorView& fn, bool rounded,
-                                  std::int64_t splits);
+/// rounded: fn is rounded to TF32.
+void launch_norm_product(const Stream& stream, const TensorView& residual, const TensorView& fn, bool rounded,
+                         const SplitProducts& out);
 /// logits and products are (n, J), square_sum (n).
 void launch_norm_reduce(const Stream& stream, const SplitProducts& parts, std::int64_t inner, float eps,
                         const TensorView& logits, const TensorView& products, const TensorView& square_sum);
@@ -35,10 +41,12 @@ void launch_pre_mix(const Stream& stream, const SplitProducts& parts, const Tens
 /// Gradients of products, rounded to TF32 (n, J), and of square_sum (n).
 struct ProductGradients {
     Tensor products, square_sum;
+    ProductGradients(Tensor p, Tensor s) : products(std::move(p)), square_sum(std::move(s)) {}
+    ProductGradients(const Stream& stream, std::int64_t tokens, std::int64_t columns)
+        : products(Tensor::empty(stream, f32, {tokens, columns})), square_sum(Tensor::empty(stream, f32, {tokens})) {}
 };
-ProductGradients launch_norm_backward_reduce(const Stream& stream, std::int64_t inner, float eps,
-                                             const TensorView& grad_logits, const TensorView& products,
-                                             const TensorView& square_sum);
+void launch_norm_backward_reduce(const Stream& stream, std::int64_t inner, float eps, const TensorView& grad_logits,
+                                 const TensorView& products, const TensorView& square_sum, const ProductGradients& out);
 /// Of (n, K) and (J, K), with the sum over the parts of the tokens.
 void launch_norm_product_backward(const Stream& stream, const TensorView& residual, const TensorView& fn,
                                   const ProductGradients& grad, const TensorView& grad_residual, Residual mode,

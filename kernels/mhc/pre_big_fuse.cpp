@@ -21,7 +21,7 @@ Checked check(const Stream& stream, const PreInputs& in, const PreOptions& o) {
     const ResidualRows r = residual_rows(function, "residual", stream, in.residual);
     const std::int64_t columns = r.m * (r.m + 2);
     if (weight_rows(function, "fn", stream, in.fn, r.inner) != columns)
-        throw UsageError(fmt::format("{}: fn has {} rows; {} streams have {} mixes, m · (m + 2)", function,
+        throw UsageError(fmt::format("{}: fn has {} rows, but {} streams have {} mixes, m · (m + 2)", function,
                                      in.fn.extents[0], r.m, columns));
     parameter(function, "scale", stream, in.scale, f32, {3});
     parameter(function, "base", stream, in.base, f32, {columns});
@@ -40,7 +40,8 @@ void launch(const Stream& stream, const Checked& c, const Pre<TensorView>& out) 
                              per_token(function, "out.u", stream, out.u, bf16, r.tokens, {r.h})};
     check_aligned(function, "out.u", to.u);
     if (r.tokens == 0) return;
-    const SplitProducts parts = launch_norm_product(stream, r.rows, c.in.fn, false, c.splits);
+    const SplitProducts parts(stream, c.splits, r.tokens, c.in.fn.extents[0]);
+    launch_norm_product(stream, r.rows, c.in.fn, false, parts);
     launch_pre_mix(stream, parts, r.rows, c.in, to, c.options);
 }
 

@@ -46,6 +46,9 @@ TEST_CASE("random shapes of the hyper-connection kernels", "[gpu][mhc][C25]") {
     check_all("mhc expand", thinned(mhc_cases(320), 100), check_mhc_expand);
     check_all("mhc split_mixes", thinned(mhc_cases(320), 100), check_mhc_split_mixes);
     check_all("mhc head_compute_mix", thinned(mhc_cases(320), 100), check_mhc_head);
+    check_all("mhc norm_fn", mhc_norm_cases(140), check_mhc_norm_fn);
+    check_all("mhc merge_norm_weight", mhc_norm_cases(140), check_mhc_merge_norm_weight);
+    check_all("mhc pre_big_fuse", mhc_norm_cases(140), check_mhc_pre_big_fuse);
 }
 
 TEST_CASE("random programs give the evaluator's bits", "[gpu][random]") {
