@@ -53,7 +53,8 @@ struct QuantizedView {
     QuantizedLayout layout() const { return {scale_layout, block_rows, block_columns}; }
 };
 
-/// Codes and their scale factors. Padding of the scales (rows up to Mp, bytes past K) is 0.
+/// Codes and their scale factors, from a cast in one piece of memory. Padding of the scales (rows up to Mp, bytes past
+/// K) is 0.
 struct Quantized {
     Tensor data;
     Tensor sf;

@@ -56,9 +56,11 @@ Reports& DeviceState::reports() {
 void DeviceState::free_later(Pending pending) {
     const std::lock_guard lock(pending_mutex_);
     pending_.push_back(std::move(pending));
+    has_pending_ = true;
 }
 
 void DeviceState::free_pending() {
+    if (!has_pending_) return;
     const std::lock_guard lock(pending_mutex_);
     std::erase_if(pending_, [](const Pending& p) {
         try {
@@ -68,6 +70,7 @@ void DeviceState::free_pending() {
             return true;  // the context is gone, and the memory with it
         }
     });
+    has_pending_ = !pending_.empty();
 }
 
 bool is_capturing(void* stream) {

@@ -54,6 +54,7 @@ private:
     std::unique_ptr<Reports> reports_;
     std::mutex pending_mutex_;
     std::vector<Pending> pending_;
+    std::atomic<bool> has_pending_{false};  // spares the lock where nothing waits
 };
 
 /// True if `stream` is captured. Does not disturb the capture.

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
+#include <utility>
 
 #include "dsl/base/error.hpp"
 #include "runtime/device_state.hpp"
@@ -79,14 +80,35 @@ std::shared_ptr<void> device_memory(const Stream& stream, std::int64_t bytes) {
                                  [&state, stream, taken](void* memory) { give_back(state, memory, stream, taken); });
 }
 
+/// Null for 0 bytes.
+std::shared_ptr<void> memory_for(const Stream& stream, std::int64_t bytes) {
+    if (bytes == 0) return nullptr;
+    return stream.device().is_host() ? host_memory(bytes) : device_memory(stream, bytes);
+}
+
 }  // namespace
 
 Tensor Tensor::empty(const Stream& stream, Element element, const Shape& extents) {
-    const std::int64_t bytes = bytes_of(element, extents);
-    std::shared_ptr<void> memory;
-    if (bytes > 0) memory = stream.device().is_host() ? host_memory(bytes) : device_memory(stream, bytes);
+    std::shared_ptr<void> memory = memory_for(stream, bytes_of(element, extents));
     const TensorView view = TensorView::of(stream.device(), memory.get(), element, extents);
     return adopt(view, std::move(memory));
+}
+
+void Tensor::make_together(const Stream& stream, std::span<const TensorSpec> specs, std::span<Tensor> made) {
+    const auto place_of = [](std::int64_t bytes) { return (bytes + 255) / 256 * 256; };
+    std::int64_t all = 0;
+    for (const TensorSpec& spec : specs) all += place_of(bytes_of(spec.element, spec.extents));
+    const std::shared_ptr<void> memory = memory_for(stream, all);
+    auto* at = static_cast<char*>(memory.get());
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+        const auto& [element, extents] = specs[i];
+        const std::int64_t bytes = bytes_of(element, extents);
+        std::shared_ptr<void> piece;  // an empty tensor has no address
+        if (bytes > 0) piece = std::shared_ptr<void>(memory, at);
+        at += place_of(bytes);
+        const TensorView view = TensorView::of(stream.device(), piece.get(), element, extents);
+        made[i] = adopt(view, std::move(piece));
+    }
 }
 
 Tensor Tensor::zeros(const Stream& stream, Element element, const Shape& extents) {

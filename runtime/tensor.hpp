@@ -1,11 +1,20 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <memory>
+#include <span>
 
 #include "runtime/stream.hpp"
 #include "runtime/tensor_view.hpp"
 
 namespace tessera {
+
+/// A dense tensor that is to be made.
+struct TensorSpec {
+    Element element;
+    Shape extents;
+};
 
 /// A tensor that owns its memory, dense and row-major unless adopted; copies share it. On a GPU memory is taken and
 /// given back in the order of a stream: use it on that stream, or on one that waits for it, and keep the tensor while
@@ -20,6 +29,14 @@ public:
     /// Errors: UsageError for a negative or absurd extent, or when memory is out.
     static Tensor empty(const Stream& stream, Element element, const Shape& extents);
     static Tensor empty(const Device& device, Element element, const Shape& extents);
+    /// Several in one piece of memory, each at a multiple of 256 bytes: one request of the driver instead of one a
+    /// tensor, each of which costs the host about as much as half a launch. The memory goes back with the last of them.
+    template <std::size_t N>
+    static std::array<Tensor, N> empty_together(const Stream& stream, const TensorSpec (&specs)[N]) {
+        std::array<Tensor, N> made;
+        make_together(stream, specs, made);
+        return made;
+    }
     /// All bytes 0, which is 0 in every element type but ue8m0 (2⁻¹²⁷).
     static Tensor zeros(const Stream& stream, Element element, const Shape& extents);
     static Tensor zeros(const Device& device, Element element, const Shape& extents);
@@ -49,6 +66,8 @@ public:
     const std::shared_ptr<void>& owner() const { return owner_; }
 
 private:
+    static void make_together(const Stream& stream, std::span<const TensorSpec> specs, std::span<Tensor> made);
+
     TensorView view_;
     std::shared_ptr<void> owner_;
 };

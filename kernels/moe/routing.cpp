@@ -80,7 +80,9 @@ void normalize_weight(const Stream& stream, const TensorView& weights, const Ten
 
 Normalized normalize_weight(const Stream& stream, const TensorView& weights) {
     check_slots(normalize, "weights", stream, weights, f32, 1 << 20);
-    Normalized result{Tensor::empty(stream, f32, {weights.extents[0]}), Tensor::empty(stream, f32, weights.extents)};
+    auto [denominator, normalized] =
+        Tensor::empty_together(stream, {{f32, {weights.extents[0]}}, {f32, weights.extents}});
+    Normalized result{std::move(denominator), std::move(normalized)};
     normalize_weight(stream, weights, result.denominator, result.weights);
     return result;
 }

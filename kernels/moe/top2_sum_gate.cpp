@@ -177,7 +177,8 @@ Gated top2_sum_gate(const Stream& stream, const TensorView& logits, const Tensor
                     const GateOptions& options) {
     check(stream, logits, bias, options);
     const Shape extents{logits.extents[0], options.num_topk + shared_of(options)};
-    Gated result{Tensor::empty(stream, i64, extents), Tensor::empty(stream, f32, extents)};
+    auto [indices, weights] = Tensor::empty_together(stream, {{i64, extents}, {f32, extents}});
+    Gated result{std::move(indices), std::move(weights)};
     launch(stream, logits, bias, result.topk_idx, result.topk_weights, options);
     return result;
 }

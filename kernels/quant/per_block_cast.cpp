@@ -115,8 +115,8 @@ void per_block_cast(const Stream& stream, const TensorView& x, const TensorView&
 Quantized per_block_cast(const Stream& stream, const TensorView& x, const BlockCastOptions& options) {
     check_input("per_block_cast", stream, x);
     check_options(x.extents[1], options);
-    Quantized result{Tensor::empty(stream, options.format, x.extents), empty_scales(stream, scale_shape(x, options))};
-    per_block_cast(stream, x, result.data, result.sf, options);
+    Quantized result = empty_quantized(stream, options.format, x.extents, scale_shape(x, options));
+    start(stream, x, &result.data.view(), result.sf, options);
     return result;
 }
 

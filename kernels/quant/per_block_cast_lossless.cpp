@@ -306,7 +306,7 @@ void per_block_cast_lossless(const Stream& stream, const QuantizedView& x, const
 
 Quantized per_block_cast_lossless(const Stream& stream, const QuantizedView& x, const LosslessOptions& options) {
     check(stream, x, options);
-    Quantized result{Tensor::empty(stream, e4m3, x.data.extents), empty_scales(stream, scale_shape(x, options))};
+    Quantized result = empty_quantized(stream, e4m3, x.data.extents, scale_shape(x, options));
     per_block_cast_lossless(stream, x, result.data, result.sf, options);
     return result;
 }

@@ -272,8 +272,9 @@ Quantized cast_plain(const char* function, const Stream& stream, const TensorVie
     check_input(function, stream, x);
     check_channel_options(function, o);
     const std::int64_t rows = rows_of(function, stream, x, pos), hidden = x.extents[1];
-    Quantized result{Tensor::empty(stream, e4m3, {rows, hidden}),
-                     Tensor::empty(stream, f32, channel_scales(rows, hidden, o))};
+    auto [codes, scales] =
+        Tensor::empty_together(stream, {{e4m3, {rows, hidden}}, {f32, channel_scales(rows, hidden, o)}});
+    Quantized result{std::move(codes), std::move(scales)};
     cast_plain(function, stream, x, result.data, result.sf, o, pos);
     return result;
 }
@@ -341,8 +342,9 @@ Quantized per_channel_cast_fused(const Stream& stream, const QuantizedView& x, c
     check_pair(stream, x);
     check_channel_options(fused, options);
     const std::int64_t rows = rows_of(fused, stream, x.data, options.pos_to_token), hidden = x.data.extents[1];
-    Quantized result{Tensor::empty(stream, e4m3, {rows, hidden}),
-                     Tensor::empty(stream, f32, channel_scales(rows, hidden, options))};
+    auto [codes, scales] =
+        Tensor::empty_together(stream, {{e4m3, {rows, hidden}}, {f32, channel_scales(rows, hidden, options)}});
+    Quantized result{std::move(codes), std::move(scales)};
     per_channel_cast_fused(stream, x, result.data, result.sf, options);
     return result;
 }

@@ -67,8 +67,9 @@ Quantized per_channel_cast_and_transpose(const Stream& stream, const TensorView&
     check_input(name, stream, x);
     check_channel_options(name, options);
     const std::int64_t tokens = x.extents[0], hidden = x.extents[1];
-    Quantized result{Tensor::empty(stream, e4m3, {hidden, tokens}),
-                     Tensor::empty(stream, f32, channel_scales(tokens, hidden, options))};
+    auto [codes, scales] =
+        Tensor::empty_together(stream, {{e4m3, {hidden, tokens}}, {f32, channel_scales(tokens, hidden, options)}});
+    Quantized result{std::move(codes), std::move(scales)};
     per_channel_cast_and_transpose(stream, x, result.data, result.sf, options);
     return result;
 }

@@ -207,8 +207,8 @@ void per_token_cast(const Stream& stream, const TensorView& x, const TensorView&
 Quantized per_token_cast(const Stream& stream, const TensorView& x, const CastOptions& options) {
     check_input("per_token_cast", stream, x);
     check_options(x.extents[1], options);
-    Quantized result{Tensor::empty(stream, options.format, x.extents), empty_scales(stream, scale_shape(x, options))};
-    per_token_cast(stream, x, result.data, result.sf, options);
+    Quantized result = empty_quantized(stream, options.format, x.extents, scale_shape(x, options));
+    start(stream, x, &result.data.view(), result.sf, options);
     return result;
 }
 

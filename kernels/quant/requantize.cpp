@@ -189,7 +189,7 @@ Quantized per_token_cast(const Stream& stream, const QuantizedView& x, const Cas
     check(x.data.extents[1], options);
     const ScaleShape shape{options.scale_layout, x.data.extents[0],
                            ceil_div(x.data.extents[1], options.num_per_channels)};
-    Quantized result{Tensor::empty(stream, options.format, x.data.extents), empty_scales(stream, shape)};
+    Quantized result = empty_quantized(stream, options.format, x.data.extents, shape);
     per_token_cast(stream, x, result.data, result.sf, options);
     return result;
 }

@@ -30,14 +30,35 @@ void ScaleOutput::store(const Scales<2>& scales, const std::int64_t (&tile)[2], 
     tessera::store(bytes_.block(tile, {m, g}), bitcast<ue8m0>(exponent));
 }
 
-Tensor empty_scales(const Stream& stream, const ScaleShape& shape) {
-    if (shape.layout == ScaleLayout::row_major) return Tensor::empty(stream, f32, {shape.blocks, shape.groups});
-    const bool packed = shape.layout == ScaleLayout::packed_ue8m0;
-    const std::int64_t columns = packed ? ceil_div(shape.groups, 4) : shape.groups;
-    const Tensor memory = Tensor::empty(stream, packed ? i32 : f32, {columns, shape.padded()});
-    const TensorView view =
-        TensorView::of(memory.device(), memory.data(), memory.element(), {shape.blocks, columns}, {1, shape.padded()});
+namespace {
+
+/// The memory of the scales with their padding: column-major ones lie in it a column a row.
+TensorSpec scale_memory(const ScaleShape& shape) {
+    switch (shape.layout) {
+        case ScaleLayout::row_major: return {f32, {shape.blocks, shape.groups}};
+        case ScaleLayout::column_major: return {f32, {shape.groups, shape.padded()}};
+        case ScaleLayout::packed_ue8m0: return {i32, {ceil_div(shape.groups, 4), shape.padded()}};
+    }
+    return {};
+}
+
+Tensor scales_in(const Tensor& memory, const ScaleShape& shape) {
+    if (shape.layout == ScaleLayout::row_major) return memory;
+    const TensorView view = TensorView::of(memory.device(), memory.data(), memory.element(),
+                                           {shape.blocks, memory.extents()[0]}, {1, shape.padded()});
     return Tensor::adopt(view, memory.owner());
+}
+
+}  // namespace
+
+Tensor empty_scales(const Stream& stream, const ScaleShape& shape) {
+    const auto& [element, extents] = scale_memory(shape);
+    return scales_in(Tensor::empty(stream, element, extents), shape);
+}
+
+Quantized empty_quantized(const Stream& stream, Element format, const Shape& extents, const ScaleShape& shape) {
+    auto [data, scales] = Tensor::empty_together(stream, {{format, extents}, scale_memory(shape)});
+    return {std::move(data), scales_in(scales, shape)};
 }
 
 void check_scales(const char* function, const TensorView& sf, const ScaleShape& shape) {

@@ -87,6 +87,8 @@ struct ScaleShape {
     std::int64_t padded() const { return align_up(blocks, 4); }
 };
 Tensor empty_scales(const Stream& stream, const ScaleShape& shape);
+/// Codes of these extents and their scales, in one piece of memory.
+Quantized empty_quantized(const Stream& stream, Element format, const Shape& extents, const ScaleShape& shape);
 /// Errors: UsageError unless the tensor can take the scales.
 void check_scales(const char* function, const TensorView& sf, const ScaleShape& shape);
 /// A checked sf with its padding, as the kernel's parameter takes it.

@@ -249,7 +249,7 @@ void forward_and_per_token_cast(const Stream& stream, const TensorView& x, const
 quant::Quantized forward_and_per_token_cast(const Stream& stream, const TensorView& x, const ForwardOptions& options,
                                             const ForwardMaps& maps) {
     const ForwardArguments a = check_forward(stream, x, options, maps);
-    quant::Quantized result{Tensor::empty(stream, e4m3, {a.tokens, a.hidden}), quant::empty_scales(stream, a.scales)};
+    quant::Quantized result = quant::empty_quantized(stream, e4m3, {a.tokens, a.hidden}, a.scales);
     forward_and_per_token_cast(stream, x, result.data, result.sf, options, maps);
     return result;
 }

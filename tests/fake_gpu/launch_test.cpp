@@ -1,7 +1,11 @@
 #include <catch2/catch.hpp>
+#include <iterator>
+#include <optional>
 #include <string>
 
 #include "dsl/base/error.hpp"
+#include "kernels/quant.hpp"
+#include "runtime/driver/driver.hpp"
 #include "tests/fake_gpu/count_allocations.hpp"
 #include "tests/fake_gpu/support.hpp"
 #include "tests/support/kernels/public_calls.hpp"
@@ -48,6 +52,25 @@ TEST_CASE("every public function launches into given outputs without taking memo
         CHECK(taken == 0);
         CHECK(fake::count_of("cuLaunchKernel") > 0);
     }
+}
+
+TEST_CASE("a cast with outputs of its own asks the driver for memory once, and gives it back with the last of them") {
+    const Stream stream = Device::cuda(0).stream();
+    const Tensor x = Tensor::zeros(stream, bf16, {5, 256});
+    quant::per_token_cast(stream, x);
+    const long before = fake::live_allocations();
+    const runtime::CurrentContext current(stream.context());
+    fake::forget_calls();
+    std::optional<quant::Quantized> made = quant::per_token_cast(stream, x);
+    const std::string wanted[] = {"cuStreamIsCapturing", "cuMemAllocFromPoolAsync", "cuLaunchKernel"};
+    CHECK(fake::call_count() == std::size(wanted));
+    for (const std::string& symbol : wanted) CHECK(fake::count_of(symbol.c_str()) == 1);
+    CHECK(fake::live_allocations() == before + 1);
+    std::optional<Tensor> scales = made->sf;
+    made.reset();
+    CHECK(fake::live_allocations() == before + 1);
+    scales.reset();
+    CHECK(fake::live_allocations() == before);
 }
 
 TEST_CASE("a launch that the driver refuses names the kernel and what was asked for") {

@@ -1,8 +1,10 @@
 #include "runtime/tensor.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -68,6 +70,29 @@ TEST_CASE("host tensors are aligned, shared by copies, and zeros are zero") {
     constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
     CHECK_THROWS_WITH(Tensor::empty(host, f32, {huge, huge}), Contains("larger than any memory"));
     CHECK(Tensor::empty(host, f32, {huge, 0}).count() == 0);
+}
+
+TEST_CASE("tensors made together lie apart in one piece of memory, which lives as long as the last of them") {
+    const Stream s = Device().stream();
+    auto [codes, nothing, scales] = Tensor::empty_together(s, {{e4m3, {3, 100}}, {f32, {0, 7}}, {f32, {3, 2}}});
+    CHECK(codes.element() == e4m3);
+    CHECK(codes.extents() == Shape{3, 100});
+    CHECK(scales.element() == f32);
+    CHECK(scales.strides() == Shape{2, 1});
+    CHECK(nothing.data() == nullptr);
+    CHECK(nothing.extents() == Shape{0, 7});
+    CHECK_FALSE(nothing.owner());
+    CHECK(reinterpret_cast<std::uintptr_t>(codes.data()) % 256 == 0);
+    CHECK(scales.as<char>() == codes.as<char>() + 512);  // 300 bytes, brought up to a multiple of 256
+    const std::weak_ptr<void> memory = codes.owner();
+    codes = Tensor();
+    CHECK_FALSE(memory.expired());
+    std::fill_n(scales.as<float>(), 6, 1.0f);
+    scales = Tensor();
+    CHECK(memory.expired());
+    const auto none = Tensor::empty_together(s, {{f32, {0}}, {f32, {0}}});
+    CHECK(none[1].data() == nullptr);
+    CHECK_THROWS_WITH(Tensor::empty_together(s, {{f32, {1}}, {f32, {2, -3}}}), Contains("extents [2, -3]"));
 }
 
 TEST_CASE("data goes in and out by copies") {
