@@ -102,7 +102,7 @@ struct NormForm {
     bool accumulate = false;  ///< backward: into the residual's gradient
 };
 /// residual (n, K) · fnᵀ and the sums of squares, apart for each split of K: products (S, n, J), squares (S, n). Split
-/// s has the blocks of 64 from ⌊s · nb / S⌋ to ⌊(s + 1) · nb / S⌋ of the nb = K / 64.
+/// s has the blocks of 128 from ⌊s · nb / S⌋ to ⌊(s + 1) · nb / S⌋ of the nb = ⌈K / 128⌉.
 Program norm_product_program(const NormForm& form);
 /// grad_residual (n, K) += or = d_products · fn + 2 · residual · d_square_sum; grad_fn parts (P, J, K), of which part p
 /// has the tokens from ⌊p · nb / P⌋ to ⌊(p + 1) · nb / P⌋ of the nb = ⌈n / 16⌉ blocks of 16.

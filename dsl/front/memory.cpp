@@ -136,9 +136,9 @@ void copy_async(const ViewSpec& to, const ViewSpec& from, const PerThread& per_t
     if (to.space != ir::Space::shared || from.space != ir::Space::global)
         throw UsageError(place, fmt::format("copy_async from {} to {}: a copy goes from a tensor to a shared tile",
                                             memory_name(r.program(), from), memory_name(r.program(), to)));
-    if (r.program().tensors[static_cast<std::size_t>(from.memory)].role != ir::Role::input)
-        throw UsageError(place, fmt::format("copy_async from {}, which the kernel may write to; copy from an input, or "
-                                            "load and store",
+    if (r.program().tensors[static_cast<std::size_t>(from.memory)].role == ir::Role::output)
+        throw UsageError(place, fmt::format("copy_async from {}, which is an output and holds nothing yet; declare it "
+                                            "with k.inout",
                                             memory_name(r.program(), from)));
     if (!(there == here))
         throw UsageError(place, fmt::format("copy_async of a piece {} of {} to a piece {} of {}: the extents must be "

@@ -135,6 +135,7 @@ private:
             store.ins.push_back(load.outs.back());
         }
         emit_access(s, op.from, masked, load);
+        code_.accesses.back().copied = true;
         emit_access(s, op.to, predicated, store);
         code_.accesses.back().copy = true;
     }
@@ -166,6 +167,7 @@ private:
             add_coordinates(*side, draft);
             AccessInfo info = info_of(s, *side, predicated);
             info.store = info.copy = side == &op.to;
+            info.copied = !info.copy;
             info.bulk = true;
             code_.accesses.push_back(info);
         }

@@ -38,7 +38,6 @@ std::string list(const Numbers& numbers) {
     return text;
 }
 
-
 const char* kind_of(const AccessInfo& info) { return info.add ? "addition" : info.store ? "store" : "load"; }
 
 }  // namespace
@@ -73,13 +72,17 @@ void AccessChecker::barrier(int first_thread, int threads) {
 
 void AccessChecker::check(const AccessInfo& info, const VectorAccess& access, const std::int64_t* const* coordinates,
                           int first_thread) {
+    if (info.copied) sources_.assign(static_cast<std::size_t>(launch_.program.threads), {});
     for (std::size_t t = 0; t < access.threads; ++t) {
         if (access.predicate != nullptr && access.predicate[t] == 0) continue;
         const Where at{info, access, coordinates, t, first_thread + static_cast<int>(t)};
         check_bounds(at);
         check_offset(at);
         check_alignment(at);
-        if (!at.global()) check_copies(at), check_order(at);
+        if (at.global())
+            check_sources(at);
+        else
+            check_copies(at), check_order(at);
     }
 }
 

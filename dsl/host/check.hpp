@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dsl/host/code.hpp"
 #include "dsl/host/copies.hpp"
@@ -53,6 +54,8 @@ private:
     void check_alignment(const Where& at) const;
     void check_order(const Where& at);
     void check_copies(const Where& at);
+    void check_sources(const Where& at);
+    CopySource source_of(const Where& at) const;
     void check_mbarrier(const AccessInfo& info, const std::int64_t* stage, std::size_t threads);
     std::size_t mbarrier_byte(const AccessInfo& info, std::int64_t stage) const;
     std::int64_t expected_offset(const Where& at, int lane) const;
@@ -65,6 +68,7 @@ private:
     const Code& code_;
     std::optional<SharedHistory> history_;
     CopiesUnderWay copies_;
+    std::vector<CopySource> sources_;  // by thread: of the copy being looked at
     Mbarriers mbarriers_;
     std::size_t counted_by_ = CopiesUnderWay::none;  // what counts the bytes of the copy being looked at
     std::int64_t block_ = 0;

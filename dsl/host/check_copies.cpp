@@ -24,7 +24,26 @@ void AccessChecker::check_copies(const Where& at) {
                                      describe_thread(at)));
     if (at.info.copy)
         copies_.start({byte, byte + bytes, static_cast<std::size_t>(&at.info - code_.accesses.data()), at.thread,
-                       counted_by_, 0});
+                       counted_by_, sources_[static_cast<std::size_t>(at.thread)]});
+}
+
+CopySource AccessChecker::source_of(const Where& at) const {
+    constexpr int tensor_shift = 48;
+    if (launch_.program.tensors[at.memory()].role != ir::Role::inout) return {};
+    return {(static_cast<std::uint64_t>(at.memory()) << tensor_shift) + static_cast<std::uint64_t>(at.byte_offset()),
+            static_cast<std::uint64_t>(at.bytes())};
+}
+
+/// What a copy reads stays as it is until the wait.
+void AccessChecker::check_sources(const Where& at) {
+    if (at.info.copied) sources_[static_cast<std::size_t>(at.thread)] = source_of(at);
+    if (!at.info.store) return;
+    if (const std::size_t other = copies_.reads(source_of(at)); other != CopiesUnderWay::none)
+        throw UsageError(at.info.place,
+                         fmt::format("kernel '{}': {} changes what a copy that is under way reads, started at {} ({}); "
+                                     "put wait_copies() between the two",
+                                     launch_.program.name, describe(at), place_text(code_.accesses[other].place),
+                                     describe_thread(at)));
 }
 
 /// From now on the copying thread has written, and others are to be ordered after it.

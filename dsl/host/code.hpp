@@ -62,10 +62,11 @@ struct AccessInfo {
     bool store;
     bool predicated;
     AccessFunction move;
-    int coordinates;    // 0 when unchecked
-    bool copy = false;  // a store that is under way until a wait
-    bool bulk = false;  // by the copy engine: any number of lanes, at multiples of 16 bytes
-    bool add = false;   // a store that adds atomically to what is there
+    int coordinates;      // 0 when unchecked
+    bool copied = false;  // a load whose elements are copied by the store after it
+    bool copy = false;    // a store that is under way until a wait
+    bool bulk = false;    // by the copy engine: any number of lanes, at multiples of 16 bytes
+    bool add = false;     // a store that adds atomically to what is there
 };
 
 struct UndefinedRead {

@@ -3,9 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <unordered_map>
 #include <vector>
 
 namespace tessera::host {
+
+/// Bytes of tensors that a kernel may also write to, numbered through all of them; no bytes: none.
+struct CopySource {
+    std::uint64_t first = 0, bytes = 0;
+};
 
 /// The copies to a block's shared memory that no wait has covered yet. All threads start, group and await theirs at the
 /// same instructions, so that one count of groups serves all.
@@ -17,7 +23,8 @@ public:
         std::size_t access;      // index into Code::accesses
         int thread;              // that started it
         std::size_t mbarrier;    // byte of the one that counts it; none: group counts
-        std::uint64_t group;
+        CopySource source;
+        std::uint64_t group = 0;
     };
 
     explicit CopiesUnderWay(std::size_t shared_bytes) : by_word_((shared_bytes + word - 1) / word, none) {}
@@ -26,12 +33,22 @@ public:
         ranges_.push_back(range);
         ranges_.back().group = groups_;
         for (std::size_t w = range.begin / word; w * word < range.end; ++w) by_word_[w] = range.access;
+        each_word(range.source, [&](std::uint64_t w) { sources_[w] = range.access; });
     }
     /// The access that started one that meets these bytes; none if there is none.
     std::size_t meets(std::size_t byte, std::size_t bytes) const {
         for (std::size_t w = byte / word; w * word < byte + bytes; ++w)
             if (by_word_[w] != none) return by_word_[w];
         return none;
+    }
+    /// The same for bytes that copies read.
+    std::size_t reads(const CopySource& bytes) const {
+        std::size_t access = none;
+        if (sources_.empty()) return access;
+        each_word(bytes, [&](std::uint64_t w) {
+            if (const auto at = sources_.find(w); at != sources_.end()) access = at->second;
+        });
+        return access;
     }
     const Range* any() const { return ranges_.empty() ? nullptr : &ranges_.front(); }
 
@@ -53,6 +70,11 @@ public:
 private:
     static constexpr std::size_t word = 4;  // every copy is of whole ones
 
+    template <class Each>
+    static void each_word(const CopySource& source, Each&& each) {
+        for (std::uint64_t w = source.first / word; w * word < source.first + source.bytes; ++w) each(w);
+    }
+
     template <class Over, class Done>
     void end(Over&& over, Done&& done) {
         std::size_t kept = 0;
@@ -62,12 +84,14 @@ private:
                 continue;
             }
             for (std::size_t w = r.begin / word; w * word < r.end; ++w) by_word_[w] = none;
+            each_word(r.source, [&](std::uint64_t w) { sources_.erase(w); });
             done(r);
         }
         ranges_.resize(kept);
     }
 
-    std::vector<std::size_t> by_word_;  // the access whose copy is under way there
+    std::vector<std::size_t> by_word_;                        // the access whose copy is under way there
+    std::unordered_map<std::uint64_t, std::size_t> sources_;  // the access that copies a word from there
     std::vector<Range> ranges_;
     std::uint64_t groups_ = 0;
 };

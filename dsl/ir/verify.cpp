@@ -268,8 +268,7 @@ private:
     void copied(Space from, const Memory& tensor, Space to, const Memory& tile) const {
         require(from == Space::global && to == Space::shared, "copy", nullptr,
                 "a copy goes from a tensor to shared memory");
-        require(tensor.role == Role::input, "role", nullptr,
-                "what is copied meanwhile stays as it is: an input tensor");
+        require(tensor.role != Role::output, "role", nullptr, "an output tensor is copied from");
         require(tensor.type == tile.type, "operand-type", nullptr, "the two sides of a copy have not the same type");
     }
 

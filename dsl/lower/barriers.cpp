@@ -61,14 +61,14 @@ private:
     void insert_mbarriers(Memories& into, int tile) const {
         if (tile >= 0) into.insert({ir::Space::shared, program_.shared[static_cast<std::size_t>(tile)].byte_offset});
     }
-    /// What a copy writes may be touched by nobody until a wait covers it, so only what comes before it is to be
-    /// ordered with it, `after` as seen from there. Mbarriers order what they count; their own start needs a barrier.
+    /// What a copy writes may be touched by nobody until a wait covers it, nor may what it reads be written to, so only
+    /// what comes before it is to be ordered with it, `after` as seen from there. Mbarriers order what they count; their own start needs a barrier.
     void touch(const ir::Statement& s, Touched& t, bool after) const {
         if (const auto* load = s.as<ir::LoadVector>()) insert(t.read, load->access);
         if (const auto* store = s.as<ir::StoreVector>()) insert(t.written, store->access);
         if (const auto* sum = s.as<ir::AtomicAdd>()) insert(t.added, sum->access);
         if (const auto* copy = s.as<ir::CopyVector>()) {
-            if (after) insert(t.written, copy->to);
+            if (after) insert(t.written, copy->to), insert(t.read, copy->from);
             insert_mbarriers(t.read, copy->mbarriers);
         }
         if (const auto* wait = s.as<ir::WaitCopies>()) {

@@ -53,6 +53,7 @@ private:
                 int axis = -1, vector = 1;
                 const Layout layout = copy_layout(program_, *c, s.place, target_, axis, vector);
                 note(c->to, &layout, in_loop, Kind::copy);
+                note(c->from, &layout, in_loop, Kind::copy);
             }
             if (const auto* f = s.as<ir::For>()) walk(f->body, in_loop || !f->when);
         }

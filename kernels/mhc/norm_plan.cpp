@@ -23,17 +23,18 @@ std::int64_t fastest(std::int64_t tiles, std::int64_t steps, std::int64_t extra,
 }  // namespace
 
 std::int64_t norm_splits(std::int64_t tokens, std::int64_t inner, std::int64_t multiprocessors) {
-    constexpr std::int64_t rows = 64, step = 64, extra = 6;
-    const std::int64_t steps = up(inner, step);
-    return fastest(std::max<std::int64_t>(1, up(tokens, rows)), steps, extra, std::min(steps, most_splits),
+    constexpr std::int64_t extra = 4;  // until the pipeline is full
+    const std::int64_t steps = up(inner, norm_product_step);
+    return fastest(std::max<std::int64_t>(1, up(tokens, norm_product_rows)), steps, extra, std::min(steps, most_splits),
                    multiprocessors);
 }
 
 std::int64_t norm_parts(std::int64_t tokens, std::int64_t inner, std::int64_t multiprocessors) {
     // A part's gradient of fn is written and read again: as many bytes as two blocks of tokens.
-    constexpr std::int64_t columns = 512, step = 16, extra = 4, most = 64;
-    const std::int64_t steps = std::max<std::int64_t>(1, up(tokens, step));
-    return fastest(up(inner, columns), steps, extra, std::min(steps, most), multiprocessors);
+    constexpr std::int64_t extra = 4, most = 64, blocks_at_once = 2;
+    const std::int64_t steps = std::max<std::int64_t>(1, up(tokens, norm_backward_step));
+    return fastest(up(inner, norm_backward_columns), steps, extra, std::min(steps, most),
+                   blocks_at_once * multiprocessors);
 }
 
 }  // namespace tessera::mhc

@@ -90,7 +90,7 @@ TEST_CASE("copies print, read the tensor and write the tile") {
 TEST_CASE("recorded copies go from an input to a shared tile of its type and extents") {
     using C = Copying;
     const Breach<C> breaches[] = {
-        {"role", "an input tensor", [](C& s) { s.p.tensors[2].role = Role::inout; }},
+        {"role", "an output tensor is copied from", [](C& s) { s.p.tensors[2].role = Role::output; }},
         {"operand-type", "not the same type", [](C& s) { s.p.tensors[2].type = i32; }},
         {"operand-shape", "not the same extents", [](C& s) { s.copy().to.axes[0].extent = 16; }},
         {"copy", "to shared memory", [](C& s) { s.copy().to = s.copy().from; }},
@@ -101,7 +101,7 @@ TEST_CASE("recorded copies go from an input to a shared tile of its type and ext
 TEST_CASE("lowered copies move 4, 8 or 16 bytes") {
     using C = CopyingVector;
     const Breach<C> breaches[] = {
-        {"role", "an input tensor", [](C& s) { s.p.tensors[2].role = Role::output; }},
+        {"role", "an output tensor is copied from", [](C& s) { s.p.tensors[2].role = Role::output; }},
         {"lanes", "the same lanes", [](C& s) { s.copy().to.lanes = 2; }},
         {"lanes", "4, 8 or 16 bytes",
          [](C& s) {

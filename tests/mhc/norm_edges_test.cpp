@@ -196,10 +196,10 @@ TEST_CASE("splits and parts: no empty ones, and enough for the device", "[mhc]")
                 CHECK((splits >= 1 && splits <= std::min<std::int64_t>(64, inner / 64)));
                 CHECK((parts >= 1 && parts <= std::max<std::int64_t>(1, (n + 15) / 16)));
             }
-    CHECK(mhc::norm_splits(8192, 28672, 132) == 1);
-    CHECK(mhc::norm_splits(2048, 28672, 132) == 4);
-    CHECK(mhc::norm_splits(512, 28672, 132) == 16);
-    CHECK(mhc::norm_splits(1, 28672, 132) == 64);
+    CHECK(mhc::norm_splits(8192, 28672, 132) == 2);
+    CHECK(mhc::norm_splits(2048, 28672, 132) == 8);
+    CHECK(mhc::norm_splits(512, 28672, 132) == 32);
+    CHECK(mhc::norm_splits(1, 28672, 132) == 56);
     CHECK(mhc::norm_parts(8192, 28672, 132) == 7);  // 56 · 7 = 392 of 3 · 132
 }
 
