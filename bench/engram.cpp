@@ -5,6 +5,7 @@
 
 #include "bench/case.hpp"
 #include "bench/inputs.hpp"
+#include "kernels/engram/backward.hpp"
 
 namespace tessera::bench {
 
@@ -70,7 +71,7 @@ Case forward_case(const std::string& name, bool save, bool packed) {
             values};
 }
 
-Case backward_case(const std::string& name, bool packed) {
+Case backward_case(const std::string& name, bool packed, const engram::BackwardWay& way = {}) {
     const std::int64_t values = tokens * heads * hidden;
     return {"engram_gate_bwd",
             name,
@@ -80,10 +81,11 @@ Case backward_case(const std::string& name, bool packed) {
                     count, [&](unsigned seed) { return GateSet(s, 8 * seed, packed, true); },
                     [=](const GateSet& t) {
                         engram::gate_backward(s, {t.go, t.inputs(), t.scores[0], t.scores[1], t.scores[2], t.scores[3]},
-                                              engram::BackwardOutputViews{t.grad_x, t.grad_k, t.grad_v, t.partial});
+                                              engram::BackwardOutputViews{t.grad_x, t.grad_k, t.grad_v, t.partial}, {},
+                                              way);
                     });
             },
-            [] { return engram::gate_backward_program(heads, hidden, true); },
+            [=] { return engram::gate_backward_program(heads, hidden, true, way); },
             values};
 }
 
@@ -182,6 +184,10 @@ std::vector<Case> engram_cases() {
             forward_case(packed + ", save=True (packed kv)", true, true),
             backward_case(shape, false),
             backward_case(packed + " (packed kv)", true),
+            backward_case(shape + ", two tokens at a time", false, {.staged = false}),
+            backward_case(shape + ", in bulk", false, {.engine = Copies::bulk}),
+            backward_case(shape + ", 512 threads", false, {.channels = 2}),
+            backward_case(shape + ", 512 threads, in bulk", false, {.engine = Copies::bulk, .channels = 2}),
             reduce_case()};
 }
 

@@ -209,6 +209,12 @@ std::int64_t Facts::find_upper_bound(Ref node) const {
         const std::int64_t most = upper_bound(count);
         return most > 0 ? most - 1 : most;
     }
+    if (const auto* c = node->as<ir::Cast>(); c && is_integer(c->value->type) && is_integer(node->type)) {
+        const std::int64_t bound = upper_bound(c->value);
+        const bool keeps = bits_of(node->type) > bits_of(c->value->type) ||
+                           (non_negative(c->value) && bound < std::int64_t{1} << (bits_of(node->type) - 1));
+        return keeps ? bound : -1;
+    }
     if (const auto* b = node->as<ir::Binary>()) {
         const std::int64_t x = upper_bound(b->a), y = upper_bound(b->b);
         constexpr std::int64_t small = std::int64_t{1} << 31;
@@ -250,6 +256,9 @@ bool Facts::find_non_negative(Ref node) const {
         return false;
     }
     if (const auto* s = node->as<ir::Select>()) return non_negative(s->a) && non_negative(s->b);
+    if (node->type == u32 || node->type == u64) return true;
+    if (const auto* c = node->as<ir::Cast>(); c && is_integer(c->value->type))
+        return bits_of(node->type) > bits_of(c->value->type) && non_negative(c->value);
     const auto* b = node->as<ir::Binary>();
     if (!b) return false;
     if (b->op == BinaryOp::max) return non_negative(b->a) || non_negative(b->b);
