@@ -22,10 +22,14 @@ struct PreparedCall {
     static std::vector<std::uint8_t> bytes_of(const Stream& stream, const std::vector<Tensor>& tensors);
 };
 
+/// Whether a call into given outputs may take memory of its stream for what is in between, and gives it back.
+enum class Scratch : std::uint8_t { none, taken };
+
 struct PublicCall {
-    std::string name;
+    std::string name;  // holds the names of all functions that are called
     /// Its kernels are ready afterwards; nothing was launched.
     PreparedCall (*prepared)(const Stream& stream, std::uint64_t seed);
+    Scratch scratch = Scratch::none;
 };
 
 const std::vector<PublicCall>& public_calls();
