@@ -52,9 +52,10 @@ PreparedCall block_cast(const Stream& s, std::uint64_t seed) {
 PreparedCall block_sf_only(const Stream& s, std::uint64_t seed) {
     Random random(seed);
     const Tensor x = filled(s, f32, {tokens, hidden}, random);
+    const quant::BlockCastOptions options{.block_rows = 32, .block_columns = 32};
     return call_of(
-        {x}, [=] { return std::vector<Tensor>{quant::per_block_cast_with_sf_only(s, x)}; },
-        [=](Out o) { return [=] { quant::per_block_cast_with_sf_only(s, x, o[0]); }; });
+        {x}, [=] { return std::vector<Tensor>{quant::per_block_cast_with_sf_only(s, x, options)}; },
+        [=](Out o) { return [=] { quant::per_block_cast_with_sf_only(s, x, o[0], options); }; });
 }
 
 PreparedCall block_precomputed(const Stream& s, std::uint64_t seed) {
