@@ -123,6 +123,28 @@ TEST_CASE("default, own and foreign streams work") {
     CHECK(runtime::driver_api().stream_destroy(foreign) == 0);
 }
 
+TEST_CASE("memory that another library took is used where it lies, as a view and through DLPack") {
+    const Device d = Device::best();
+    const Stream s = d.stream();
+    const CompiledKernel k = Engine::of(d).compile(scale("scale"));
+    const runtime::CurrentContext current(d.state().context());
+    std::uint64_t taken = 0;
+    REQUIRE(test::driver_call<int(std::uint64_t*, std::size_t)>("cuMemAlloc_v2")(&taken, 4000) == 0);
+    {
+        const TensorView theirs = TensorView::of(d, reinterpret_cast<void*>(taken), f32, {1000});
+        copy(s, theirs, TensorView::of(Device::host(), counting(1000).data(), f32, {1000}));
+        const Tensor y = Tensor::empty(s, f32, {1000});
+        k.launch(s, {theirs, y}, {Scalar("factor", 2.0f)});
+        CHECK(is_scaled(s, y, 2.0f));
+        const Tensor x = from_dlpack(to_dlpack(Tensor::adopt(theirs, nullptr)));
+        const Tensor back = from_dlpack(to_dlpack(y));
+        CHECK(back.data() == y.data());
+        k.launch(s, {x, back}, {Scalar("factor", 3.0f)});
+        CHECK(is_scaled(s, y, 3.0f));
+    }
+    CHECK(test::driver_call<int(std::uint64_t)>("cuMemFree_v2")(taken) == 0);
+}
+
 TEST_CASE("a kernel runs in a second context of the same GPU") {
     const Device d = Device::best();
     const CompiledKernel k = Engine::of(d).compile(scale("scale"));
