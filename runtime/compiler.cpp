@@ -8,6 +8,7 @@
 #include "dsl/emit/cuda.hpp"
 #include "dsl/lower/lower.hpp"
 #include "runtime/cache/folder.hpp"
+#include "runtime/cache/log_line.hpp"
 #include "runtime/compile_error.hpp"
 #include "runtime/cubin.hpp"
 #include "runtime/nvrtc/find.hpp"
@@ -18,10 +19,7 @@ namespace tessera::runtime {
 namespace {
 
 void report(const Compiled& kernel, const char* how, double ms) {
-    constexpr double slow_ms = 1000;
-    if (ms >= slow_ms || setting_on("TESSERA_VERBOSE"))
-        fmt::print(stderr, "tessera: {} {} {} {} {:.1f} ms\n", kernel.kernel, kernel.target.arch(), kernel.key, how,
-                   ms);
+    log_lookup(kernel.kernel, kernel.target.arch(), kernel.key, how, ms);
 }
 
 /// A copy of the text for people and profilers; that it cannot be written harms nothing.

@@ -3,14 +3,15 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/cache/cache_key.hpp"
-
 namespace tessera::runtime {
 
-/// "tessera: <kernel> <first 12 digits of the key> <outcome> <milliseconds> ms". `outcome` is hit, miss or the like.
-std::string lookup_line(std::string_view kernel, const CacheKey& key, std::string_view outcome, double milliseconds);
+/// "tessera: per_token_cast sm_90a 906173a23ab9 compiled 84.3 ms": one line says what was asked for (`key` in hex), and
+/// how it was obtained.
+std::string lookup_line(std::string_view kernel, std::string_view arch, std::string_view key, std::string_view outcome,
+                        double milliseconds);
 
-/// Writes that line to stderr if TESSERA_VERBOSE is on.
-void log_lookup(std::string_view kernel, const CacheKey& key, std::string_view outcome, double milliseconds);
+/// Prints the line to stderr with TESSERA_VERBOSE on; without it, what took a second or more.
+void log_lookup(std::string_view kernel, std::string_view arch, std::string_view key, std::string_view outcome,
+                double milliseconds);
 
 }  // namespace tessera::runtime

@@ -142,5 +142,6 @@ TEST_CASE("key: its text says what it was made of, the log line names kernel, ke
     CHECK(key.text ==
           "format 2\ntarget sm_90a\ncompiler build-id:00ff\noption --fmad=false\noption --gpu-architecture=sm_90a\n"
           "source 7ff22d0bc071b3b49df5cad90a4a137d");
-    CHECK(lookup_line("per_token_cast", key, "miss", 84.256) == "tessera: per_token_cast 906173a23ab9 miss 84.26 ms");
+    CHECK(lookup_line("per_token_cast", "sm_90a", key.hex(), "compiled", 84.26) ==
+          "tessera: per_token_cast sm_90a 906173a23ab9 compiled 84.3 ms");
 }
