@@ -45,6 +45,8 @@ Operator operator_of(BinaryOp op) {
         case BinaryOp::ge: return {">=", Precedence::relation};
         case BinaryOp::div_bounded:
         case BinaryOp::max_magnitude:
+        case BinaryOp::min_nan:
+        case BinaryOp::max_nan:
         case BinaryOp::min:
         case BinaryOp::max: break;
     }
@@ -138,6 +140,8 @@ Text Expressions::float_binary(BinaryOp op, Element type, const Text& a, const T
     const bool wide = type == f64;
     if (op == BinaryOp::div_bounded) return call(helpers_.use("divide_bounded"), a, b);
     switch (op) {
+        case BinaryOp::min_nan: return call(helpers_.use("min_nan"), a, b);
+        case BinaryOp::max_nan: return call(helpers_.use("max_nan"), a, b);
         case BinaryOp::min: return call(wide ? "fmin" : "fminf", a, b);
         case BinaryOp::max: return call(wide ? "fmax" : "fmaxf", a, b);
         case BinaryOp::mod: return call(wide ? "fmod" : "fmodf", a, b);

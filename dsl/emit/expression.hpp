@@ -73,6 +73,7 @@ private:
     Text packed_unary(ir::UnaryOp op, Element type, int lanes, const Text& word);
     Text packed_binary(ir::BinaryOp op, Element type, const Text& a, const Text& b);
     Bits bits_of_piece(Piece piece);
+    std::optional<Text> pack_comparisons(Element type, std::span<const Piece> pieces);
     std::optional<Text> pack_operations(Element type, std::span<const Piece> pieces);
     std::optional<Text> pack_casts(Element type, std::span<const Piece> pieces);
 

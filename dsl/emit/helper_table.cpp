@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <string_view>
 
 #include "dsl/emit/helpers.hpp"
 
@@ -10,7 +11,7 @@ namespace tessera::emit {
 namespace {
 
 /// A function of two packed words that is one instruction.
-Helper packed(const char* name, const char* instruction) {
+Helper packed(const std::string& name, const std::string& instruction) {
     return {name,
             fmt::format(R"(__device__ __forceinline__ unsigned {}(unsigned a, unsigned b) {{
     unsigned r;
@@ -162,6 +163,19 @@ Helper divide_bounded() {
             {}};
 }
 
+/// The larger or smaller of two floats, NaN if one is.
+Helper keeping_nan(const char* name, const char* instruction) {
+    return {name,
+            fmt::format(R"(__device__ __forceinline__ float {}(float a, float b) {{
+    float r;
+    asm("{} %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}}
+)",
+                        name, instruction),
+            {}};
+}
+
 Helper to_tf32() {
     return {"tf32_from_f32",
             R"(__device__ __forceinline__ float tf32_from_f32(float x) {
@@ -181,6 +195,8 @@ std::vector<Helper> whole_byte_helpers() {
         from_byte("f32_from_e4m3", "f16x2_from_e4m3"),
         from_byte("f32_from_e5m2", "f16x2_from_e5m2"),
         divide_bounded(),
+        keeping_nan("min_nan", "min.NaN.f32"),
+        keeping_nan("max_nan", "max.NaN.f32"),
         round_to_odd("f32_odd_from_f64", "double", "__double2float_rz"),
         round_to_odd("f32_odd_from_i64", "long long", "__ll2float_rz"),
         round_to_odd("f32_odd_from_u64", "unsigned long long", "__ull2float_rz"),
@@ -197,17 +213,33 @@ std::vector<Helper> whole_byte_helpers() {
         four_bytes_from_halves("e5m2x4_from_f16", "cvt.rn.satfinite.e5m2x2.f16x2"),
         packed("min_bf16x2", "min.bf16x2"),
         packed("max_bf16x2", "max.bf16x2"),
+        packed("min_nan_bf16x2", "min.NaN.bf16x2"),
+        packed("max_nan_bf16x2", "max.NaN.bf16x2"),
         packed("max_magnitude_bf16x2", "max.xorsign.abs.bf16x2"),
         packed("add_bf16x2", "add.rn.bf16x2"),
         packed("sub_bf16x2", "sub.rn.bf16x2"),
         packed("mul_bf16x2", "mul.rn.bf16x2"),
         packed("min_f16x2", "min.f16x2"),
         packed("max_f16x2", "max.f16x2"),
+        packed("min_nan_f16x2", "min.NaN.f16x2"),
+        packed("max_nan_f16x2", "max.NaN.f16x2"),
         packed("max_magnitude_f16x2", "max.xorsign.abs.f16x2"),
         packed("add_f16x2", "add.rn.f16x2"),
         packed("sub_f16x2", "sub.rn.f16x2"),
         packed("mul_f16x2", "mul.rn.f16x2"),
     };
+}
+
+/// One comparison of both halves of two words: 1 where it holds, else 0. NaN is unequal to all.
+std::vector<Helper> comparison_helpers() {
+    std::vector<Helper> all;
+    for (const char* type : {"bf16", "f16"})
+        for (const char* name : {"eq", "ne", "lt", "le", "gt", "ge"}) {
+            const char* const op = std::string_view(name) == "ne" ? "neu" : name;
+            all.push_back(
+                packed(fmt::format("one_if_{}_{}x2", name, type), fmt::format("set.{}.{}x2.{}x2", op, type, type)));
+        }
+    return all;
 }
 
 }  // namespace
@@ -216,6 +248,7 @@ std::span<const Helper> helper_table() {
     // Never destroyed, as all tables: a thread may print a kernel while the process ends.
     static const auto& table = *[] {
         auto* all = new std::vector<Helper>(whole_byte_helpers());
+        for (Helper& helper : comparison_helpers()) all->push_back(std::move(helper));
         for (Helper& helper : e2m1_helpers()) all->push_back(std::move(helper));
         for (Helper& helper : e5m6_helpers()) all->push_back(std::move(helper));
         for (Helper& helper : lookup_helpers()) all->push_back(std::move(helper));

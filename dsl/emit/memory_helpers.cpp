@@ -62,9 +62,10 @@ std::string head(const MemoryHelper& h, const std::string& parameters) {
 std::string load_text(const MemoryHelper& h) {
     const auto& word = word_types[static_cast<int>(h.word)];
     const int n = h.words();
-    const char* space = is_shared(h.access) ? "shared" : h.access == AccessKind::load ? "global" : "global.nc";
+    const std::string space = is_shared(h.access) ? "shared" : h.streaming ? "global.cs" : "global";
     const bool pure = h.access == AccessKind::load_read_only;
-    const std::string load = fmt::format("ld.{}.{} {}, [%{}];", space, ptx_type(h), ptx_operands(0, n), n);
+    const std::string load =
+        fmt::format("ld.{}{}.{} {}, [%{}];", space, pure ? ".nc" : "", ptx_type(h), ptx_operands(0, n), n);
     const std::string early = h.predicated ? "&" : "";
     const std::string outputs = each_word(n, fmt::format("\"={}{}\"(", early, word.constraint), ")");
     std::string code = '"' + load + '"', inputs = address_operand(h);
@@ -84,8 +85,11 @@ std::string load_text(const MemoryHelper& h) {
 std::string store_text(const MemoryHelper& h) {
     const auto& word = word_types[static_cast<int>(h.word)];
     const int n = h.words();
-    std::string code =
-        fmt::format("st.{}.{} [%0], {};", is_shared(h.access) ? "shared" : "global", ptx_type(h), ptx_operands(1, n));
+    std::string code = fmt::format("st.{}.{} [%0], {};",
+                                   is_shared(h.access) ? "shared"
+                                   : h.streaming       ? "global.cs"
+                                                       : "global",
+                                   ptx_type(h), ptx_operands(1, n));
     if (h.access >= AccessKind::add)
         code = fmt::format("red.{}.add.u{} [%0], %1;", is_shared(h.access) ? "shared" : "global", 8 * h.bytes);
     std::string inputs = address_operand(h) + ", " + each_word(n, fmt::format("\"{}\"(", word.constraint), ")");
@@ -112,7 +116,8 @@ const char* spelling_of(WordType type) { return word_types[static_cast<int>(type
 std::string name_of(const MemoryHelper& h) {
     constexpr const char* stems[] = {"load",         "load_mutable", "load_shared",      "store",
                                      "store_shared", "atomic_add",   "atomic_add_shared"};
-    return fmt::format("{}_{}{}", stems[static_cast<int>(h.access)], h.bytes, h.predicated ? "_if" : "");
+    return fmt::format("{}{}_{}{}", stems[static_cast<int>(h.access)], h.streaming ? "_streaming" : "", h.bytes,
+                       h.predicated ? "_if" : "");
 }
 
 std::string text_of(const MemoryHelper& h) { return is_load(h.access) ? load_text(h) : store_text(h); }
@@ -122,7 +127,9 @@ std::vector<std::string> all_memory_helper_names() {
     for (int access = 0; access < 7; ++access)
         for (int bytes = 1; bytes <= 32; bytes *= 2)
             for (const bool predicated : {false, true})
-                names.push_back(name_of({static_cast<AccessKind>(access), predicated, bytes, WordType::u32}));
+                for (const bool streaming : {false, true})
+                    names.push_back(
+                        name_of({static_cast<AccessKind>(access), predicated, bytes, WordType::u32, streaming}));
     return names;
 }
 

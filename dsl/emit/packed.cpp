@@ -33,7 +33,7 @@ bool is_packed_operation(BinaryOp op, Element type) {
         return op == BinaryOp::bit_and || op == BinaryOp::bit_or || op == BinaryOp::bit_xor;
     if (type != bf16 && type != f16) return false;
     return op == BinaryOp::add || op == BinaryOp::sub || op == BinaryOp::mul || op == BinaryOp::min ||
-           op == BinaryOp::max || op == BinaryOp::max_magnitude;
+           op == BinaryOp::max || op == BinaryOp::max_magnitude || op == BinaryOp::min_nan || op == BinaryOp::max_nan;
 }
 
 /// `lanes` times the element's bit pattern.
@@ -97,6 +97,8 @@ Text Expressions::packed_binary(BinaryOp op, Element type, const Text& a, const 
         case BinaryOp::mul: return call(helpers_.use(brain ? "mul_bf16x2" : "mul_f16x2"), a, b);
         case BinaryOp::min: return call(helpers_.use(brain ? "min_bf16x2" : "min_f16x2"), a, b);
         case BinaryOp::max: return call(helpers_.use(brain ? "max_bf16x2" : "max_f16x2"), a, b);
+        case BinaryOp::min_nan: return call(helpers_.use(brain ? "min_nan_bf16x2" : "min_nan_f16x2"), a, b);
+        case BinaryOp::max_nan: return call(helpers_.use(brain ? "max_nan_bf16x2" : "max_nan_f16x2"), a, b);
         case BinaryOp::max_magnitude:
             return call(helpers_.use(brain ? "max_magnitude_bf16x2" : "max_magnitude_f16x2"), a, b);
         default: throw InternalError(fmt::format("a packed operation that {} does not have", name_of(type)));
@@ -149,6 +151,26 @@ std::optional<Text> Expressions::pack_casts(Element type, std::span<const Piece>
     return narrow(type, values);
 }
 
+/// Where both halves are truths of one comparison of such halves, as 1 or 0.
+std::optional<Text> Expressions::pack_comparisons(Element type, std::span<const Piece> pieces) {
+    if ((type != bf16 && type != f16) || pieces.size() != 2) return std::nullopt;
+    std::vector<Piece> left, right;
+    std::optional<BinaryOp> common;
+    for (const Piece& piece : pieces) {
+        const auto* truth = origin(piece).node->as<ir::Cast>();
+        const auto* op = truth ? truth->value->as<ir::Binary>() : nullptr;
+        if (op == nullptr || truth->value->lanes() > 1 || op->op < BinaryOp::eq || op->a->type != type)
+            return std::nullopt;
+        if (common && *common != op->op) return std::nullopt;
+        common = op->op;
+        left.push_back({op->a, 0});
+        right.push_back({op->b, 0});
+    }
+    static constexpr const char* names[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+    const char* const name = names[static_cast<int>(*common) - static_cast<int>(BinaryOp::eq)];
+    return call(helpers_.use(fmt::format("one_if_{}_{}x2", name, name_of(type))), pack(type, left), pack(type, right));
+}
+
 /// Where both halves are results of one operation that has a packed form.
 std::optional<Text> Expressions::pack_operations(Element type, std::span<const Piece> pieces) {
     if ((type != bf16 && type != f16) || pieces.size() != 2) return std::nullopt;
@@ -169,6 +191,7 @@ std::optional<Text> Expressions::pack_operations(Element type, std::span<const P
 Text Expressions::pack(Element type, std::span<const Piece> pieces) {
     const int bits = register_bits_of(type), lanes = static_cast<int>(pieces.size());
     require_internal(lanes > 0 && lanes * bits <= 32, "a packed word has more than 32 bits");
+    if (const auto truths = pack_comparisons(type, pieces)) return *truths;
     if (const auto casts = pack_casts(type, pieces)) return *casts;
     if (const auto operations = pack_operations(type, pieces)) return *operations;
     if (bits == 32) return element(pieces[0].node, pieces[0].lane);

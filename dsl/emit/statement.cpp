@@ -127,7 +127,7 @@ MemoryHelper Statements::helper_for(const ir::Access& access, bool load, int byt
         const bool constant = program_.tensors[static_cast<std::size_t>(access.memory)].role == ir::Role::input;
         kind = constant ? AccessKind::load_read_only : AccessKind::load;
     }
-    return {kind, access.predicate != nullptr, bytes, word_type_of(word)};
+    return {kind, access.predicate != nullptr, bytes, word_type_of(word), access.cache == ir::Cache::streaming};
 }
 
 /// `load_16_if(in, a, b, c, d, x + offset, fill);`

@@ -46,6 +46,8 @@ Ref reduce(ir::ReduceOp op, Ref value, int axis, const Place& place);
 Ref dot(Ref a, Ref b, int axis, const Place& place);
 /// The reduction over all axes, of rank 0.
 Ref reduce_all(ir::ReduceOp op, Ref value, const Place& place);
+/// Any (max) or all (min) of what each warp holds of a mask, of rank 0; for open_when alone.
+Ref warp_vote(ir::ReduceOp op, Ref mask, const Place& place);
 Ref split(Ref value, int axis, std::int64_t inner, const Place& place);
 Ref merge(Ref value, int axis, const Place& place);
 Ref squeeze(Ref value, int axis, const Place& place);
@@ -67,8 +69,9 @@ struct ViewSpec {
 };
 /// Slots that one thread holds side by side along each axis of a tile; rank 0: the lowering's own rule.
 using PerThread = Shape;
-Ref load(const ViewSpec& view, Ref fill, const PerThread& per_thread, const Place& place, int lanes = 0);
-void store(const ViewSpec& view, Ref value, const Place& place);
+Ref load(const ViewSpec& view, Ref fill, const PerThread& per_thread, const Place& place, int lanes = 0,
+         ir::Cache cache = ir::Cache::normal);
+void store(const ViewSpec& view, Ref value, const Place& place, ir::Cache cache = ir::Cache::normal);
 void atomic_add(const ViewSpec& view, Ref value, const Place& place);
 void copy_async(const ViewSpec& to, const ViewSpec& from, const PerThread& per_thread, const Place& place);
 void wait_copies(const Place& place);
@@ -95,7 +98,8 @@ void grid(const Ref* extents, int rank, Ref* indices, const Place& place);
 
 /// Opens a serial loop and returns its counter; close_scope ends it.
 Ref open_serial(Ref begin, Ref end, Ref step, const Place& place);
-/// Opens what runs only where the condition, a boolean of rank 0, holds; close_scope ends it.
+/// Opens what runs only where the condition, a boolean of rank 0, holds; close_scope ends it. The condition made by
+/// warp_vote is one for each warp.
 void open_when(Ref condition, const Place& place);
 void close_scope() noexcept;
 /// Closes the scope also where the writer's function throws.

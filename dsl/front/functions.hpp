@@ -67,6 +67,27 @@ Value<T, R> clamp(const Value<T, R>& v, std::type_identity_t<detail::Lhs<T, R>> 
         detail::binary(ir::BinaryOp::max, detail::binary(ir::BinaryOp::min, v.node(at), hi.node, at), lo.node, at));
 }
 
+namespace detail {
+template <Element T, int R>
+Value<T, R> keeping_nan(ir::BinaryOp op, Ref a, Ref b, std::source_location at) {
+    static_assert(T == f32 || T == bf16 || T == f16, "tessera: NaN is kept by f32, bf16 and f16; cast<f32>(v) first");
+    return Value<T, R>(binary(op, a, b, at));
+}
+}  // namespace detail
+
+/// Of two values, the larger; NaN if one is NaN.
+template <Element T, int R>
+Value<T, R> max_nan(const Value<T, R>& a, std::type_identity_t<detail::Rhs<T, R>> b,
+                    std::source_location at = std::source_location::current()) {
+    return detail::keeping_nan<T, R>(ir::BinaryOp::max_nan, a.node(at), b.node, at);
+}
+/// Of two values, the smaller; NaN if one is NaN.
+template <Element T, int R>
+Value<T, R> min_nan(const Value<T, R>& a, std::type_identity_t<detail::Rhs<T, R>> b,
+                    std::source_location at = std::source_location::current()) {
+    return detail::keeping_nan<T, R>(ir::BinaryOp::min_nan, a.node(at), b.node, at);
+}
+
 /// condition ? a : b, element by element.
 template <Element T, int R, int C>
 Value<T, R> select(const Value<boolean, C>& condition, const Value<T, R>& a, std::type_identity_t<detail::Rhs<T, R>> b,
@@ -178,6 +199,27 @@ Value<boolean, 0> any(const Value<boolean, R>& mask, std::source_location at = s
 template <int R>
 Value<boolean, 0> all(const Value<boolean, R>& mask, std::source_location at = std::source_location::current()) {
     return Value<boolean, 0>(detail::reduce_all(ir::ReduceOp::min, mask.node(at), at));
+}
+
+/// A truth that each warp has for itself, over the elements of a tile that its threads hold: what Kernel::when takes
+/// where warps may go different ways.
+class WarpTruth {
+public:
+    explicit WarpTruth(detail::Ref node) : node_(node) {}
+    detail::Ref node() const { return node_; }
+
+private:
+    detail::Ref node_;
+};
+/// Whether the mask holds for any element that the warp holds.
+template <int R>
+WarpTruth warp_any(const Value<boolean, R>& mask, std::source_location at = std::source_location::current()) {
+    return WarpTruth(detail::warp_vote(ir::ReduceOp::max, mask.node(at), at));
+}
+/// Whether it holds for all of them.
+template <int R>
+WarpTruth warp_all(const Value<boolean, R>& mask, std::source_location at = std::source_location::current()) {
+    return WarpTruth(detail::warp_vote(ir::ReduceOp::min, mask.node(at), at));
 }
 
 /// Position along axis N of each element of a tile of these extents, counted from the tile's first.

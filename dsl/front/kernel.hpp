@@ -234,6 +234,36 @@ public:
         return Otherwise(condition);
     }
 
+    /// What may follow when() by warps.
+    class WarpOtherwise {
+    public:
+        explicit WarpOtherwise(const WarpTruth& truth) : truth_(truth) {}
+        template <class Body>
+        void otherwise(Body&& body, std::source_location at = std::source_location::current()) const {
+            const Place place(at);
+            detail::open_when(detail::unary(ir::UnaryOp::bit_not, truth_.node(), place), place);
+            const detail::ScopeCloser closer;
+            body();
+        }
+
+    private:
+        WarpTruth truth_;
+    };
+
+    /// body() in the warps where the truth holds, by warp_any(…) or warp_all(…); other warps pass it by. Nothing in the
+    /// body crosses warps: a reduction stays within one, a shared tile is not touched. What a warp holds is the
+    /// layout's matter, so the two cases should differ in cost only: `when(warp_all(ok), fast).otherwise(general)`.
+    template <class Body>
+    WarpOtherwise when(const WarpTruth& truth, Body&& body, std::source_location at = std::source_location::current()) {
+        const Place place = here(at);
+        detail::open_when(truth.node(), place);
+        {
+            const detail::ScopeCloser closer;
+            body();
+        }
+        return WarpOtherwise(truth);
+    }
+
 private:
     /// The writer's line, if this kernel is the one being recorded.
     Place here(std::source_location at) const {

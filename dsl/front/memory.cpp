@@ -75,10 +75,22 @@ void require_per_thread(const PerThread& per_thread, const Shape& tile, const Pl
 
 }  // namespace
 
-Ref load(const ViewSpec& spec, Ref fill, const PerThread& per_thread, const Place& place, int lanes) {
+namespace {
+
+void require_cache(Recorder& r, const ViewSpec& spec, ir::Cache cache, const Place& place) {
+    if (cache != ir::Cache::normal && spec.space == ir::Space::shared)
+        throw UsageError(place, fmt::format("streaming access to the shared tile {}: what is said about caches is for "
+                                            "tensors; leave it out",
+                                            memory_name(r.program(), spec)));
+}
+
+}  // namespace
+
+Ref load(const ViewSpec& spec, Ref fill, const PerThread& per_thread, const Place& place, int lanes, ir::Cache cache) {
     Recorder& r = Recorder::active(place);
     Shape tile;
     ir::View view = view_of(r, spec, place, tile);
+    require_cache(r, spec, cache, place);
     const bool global = spec.space == ir::Space::global;
     if (global && r.program().tensors[static_cast<std::size_t>(spec.memory)].role == ir::Role::output)
         throw UsageError(place, fmt::format("load from {}, which is an output; declare it with k.inout to read it",
@@ -95,14 +107,15 @@ Ref load(const ViewSpec& spec, Ref fill, const PerThread& per_thread, const Plac
                          fmt::format("a load over {} lanes without per_thread; say how many elements of each axis "
                                      "a thread holds side by side",
                                      lanes));
-    return r.bind(type, tile, place, ir::Load{std::move(view), fill, per_thread, lanes});
+    return r.bind(type, tile, place, ir::Load{std::move(view), fill, per_thread, lanes, cache});
 }
 
-void store(const ViewSpec& spec, Ref value, const Place& place) {
+void store(const ViewSpec& spec, Ref value, const Place& place, ir::Cache cache) {
     Recorder& r = Recorder::active(place);
     r.require_open(value, place);
     Shape tile;
     ir::View view = view_of(r, spec, place, tile);
+    require_cache(r, spec, cache, place);
     if (spec.space == ir::Space::global &&
         r.program().tensors[static_cast<std::size_t>(spec.memory)].role == ir::Role::input)
         throw UsageError(place, fmt::format("store to {}, which is an input; declare it with k.output or k.inout",
@@ -110,7 +123,7 @@ void store(const ViewSpec& spec, Ref value, const Place& place) {
     if (!(tile == value->shape))
         throw UsageError(place, fmt::format("store of a tile {} to a piece {} of {}: the extents must be equal",
                                             text_of(value->shape), text_of(tile), memory_name(r.program(), spec)));
-    r.append(place, ir::Store{std::move(view), value});
+    r.append(place, ir::Store{std::move(view), value, cache});
 }
 
 namespace {

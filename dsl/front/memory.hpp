@@ -144,35 +144,44 @@ private:
     Shape shape_;  // of the tile, picked axes included
 };
 
+/// What a cache may count on: `streaming` is for what the kernel does not come back to, so that other data may stay.
+using ir::Cache;
+
 /// How a loaded tile lies over the threads: each holds `per_thread` elements side by side along each axis, and threads
 /// neighbour along the contiguous axis first. Left out, the lowering's own rule decides. lanes: at most so many threads
 /// lie along the contiguous axis, a power of two; 32 gives every row to one warp. 0: as many as fit.
 struct LoadOptions {
     Shape per_thread = {};
     int lanes = 0;
+    Cache cache = Cache::normal;
+};
+
+/// How a tile is stored.
+struct StoreOptions {
+    Cache cache = Cache::normal;
 };
 
 /// Reads a piece into registers, now. What lies outside the tensor reads as `fill`.
 template <Element T, int R>
 Value<T, R> load(const Piece<T, R>& piece, const LoadOptions& options = {},
                  std::source_location at = std::source_location::current()) {
-    return Value<T, R>(detail::load(piece.spec(), nullptr, options.per_thread, at, options.lanes));
+    return Value<T, R>(detail::load(piece.spec(), nullptr, options.per_thread, at, options.lanes, options.cache));
 }
 template <Element T, int R>
 Value<T, R> load(const Piece<T, R>& piece, std::type_identity_t<Value<T, 0>> fill, const LoadOptions& options = {},
                  std::source_location at = std::source_location::current()) {
-    return Value<T, R>(detail::load(piece.spec(), fill.node(at), options.per_thread, at, options.lanes));
+    return Value<T, R>(detail::load(piece.spec(), fill.node(at), options.per_thread, at, options.lanes, options.cache));
 }
 
 /// Writes a tile; what lies outside the tensor is not written.
 template <Element T, int R>
-void store(const Piece<T, R>& piece, const Value<T, R>& value,
+void store(const Piece<T, R>& piece, const Value<T, R>& value, const StoreOptions& options = {},
            std::source_location at = std::source_location::current()) {
-    detail::store(piece.spec(), value.node(at), at);
+    detail::store(piece.spec(), value.node(at), at, options.cache);
 }
 template <Element T, int R, Element U, int S>
     requires(T != U || R != S)
-void store(const Piece<T, R>&, const Value<U, S>&) {
+void store(const Piece<T, R>&, const Value<U, S>&, const StoreOptions& = {}) {
     static_assert(
         T == U,
         "tessera: store's value has another element type than the memory; cast it: store(piece, cast<bf16>(v))");

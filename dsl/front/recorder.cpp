@@ -201,7 +201,7 @@ void Recorder::open_when(Ref condition, const Place& place) {
     const auto number = [&](std::uint64_t n) { return make(i64, {}, place, ir::Constant{n}); };
     const Ref begin = number(0), end = make(i64, {}, place, ir::Cast{condition}), step = number(1);
     const int loop = program_->loops++;
-    append(place, ir::For{loop, fmt::format("i{}", loop), begin, end, step, false, {}, true});
+    append(place, ir::For{loop, fmt::format("i{}", loop), begin, end, step, false, {}, true, ir::is_vote(condition)});
     open_.push_back({scopes_++, &open_.back().body->back().as<ir::For>()->body});
 }
 

@@ -181,6 +181,11 @@ Ref reduce_all(ir::ReduceOp op, Ref value, const Place& place) {
     return reshaped(value, {}, place);
 }
 
+Ref warp_vote(ir::ReduceOp op, Ref mask, const Place& place) {
+    using_value(mask, place);
+    return Recorder::active(place).bind(boolean, {}, place, ir::WarpReduce{op, mask});
+}
+
 Ref split(Ref value, int axis, std::int64_t inner, const Place& place) {
     using_value(value, place);
     const std::int64_t extent = value->shape[axis];

@@ -9,6 +9,10 @@ namespace {
 
 constexpr int never = std::numeric_limits<int>::max();
 
+/// Whether a body begins, or ends, at such an instruction.
+bool opens(Kind kind) { return kind == Kind::loop_enter || kind == Kind::warp_enter; }
+bool closes(Kind kind) { return kind == Kind::loop_next || kind == Kind::warp_leave; }
+
 /// All instructions in their final order: before the blocks, finish, the block's, finish.
 struct Listing {
     std::vector<Draft> drafts;
@@ -57,8 +61,8 @@ private:
         std::vector<int> open;
         for (int at = 0; at < static_cast<int>(list.drafts.size()); ++at) {
             const Kind kind = list.drafts[static_cast<std::size_t>(at)].kind;
-            if (kind == Kind::loop_enter) open.push_back(at);
-            if (kind != Kind::loop_next) continue;
+            if (opens(kind)) open.push_back(at);
+            if (!closes(kind)) continue;
             extend(open.back(), at);
             open.pop_back();
         }
@@ -140,8 +144,8 @@ private:
         for (int v : draft.outs) code_.operands.push_back(places_[static_cast<std::size_t>(v)]);
         for (int v : draft.ins) code_.operands.push_back(places_[static_cast<std::size_t>(v)]);
         const auto here = static_cast<std::uint32_t>(code_.instructions.size());
-        if (draft.kind == Kind::loop_enter) open_.push_back(here);
-        if (draft.kind == Kind::loop_next) {
+        if (opens(draft.kind)) open_.push_back(here);
+        if (closes(draft.kind)) {
             i.info = open_.back() + 1;
             code_.instructions[open_.back()].info = here + 1;
             open_.pop_back();

@@ -41,7 +41,9 @@ private:
         for (std::size_t i = 0; i < pack; ++i) words_.set(op.array, first + i, value[static_cast<int>(i)]);
     }
 
-    void statement(const ir::Statement& s, const ir::For& op) { op.unrolled ? unrolled(op) : serial(s, op); }
+    void statement(const ir::Statement& s, const ir::For& op) {
+        op.unrolled ? unrolled(op) : op.warp ? by_warps(op) : serial(s, op);
+    }
 
     void unrolled(const ir::For& op) {
         const auto known = [&](ir::Ref ref) { return static_cast<std::int32_t>(values_.known_index(ref)); };
@@ -80,6 +82,17 @@ private:
                               registers_of(carried));
         words_.leave_loop(op.body, carried);
         values_.set_counter(op.loop, -1);
+    }
+
+    void by_warps(const ir::For& op) {
+        const int condition = numbering_.per_thread(values_.integer(op.end));
+        const std::vector<Words::Carried> carried = words_.enter_loop(op.body);
+        numbering_.open_loop();
+        body(op.body);
+        words_.end_of_turn(carried);
+        numbering_.close_loop({Kind::warp_enter, true, nullptr, 0, {}, {condition}},
+                              {Kind::warp_leave, true, nullptr, 0, {}, {}}, registers_of(carried));
+        words_.leave_loop(op.body, carried);
     }
 
     void statement(const ir::Statement& s, const ir::LoadVector& op) {

@@ -33,6 +33,8 @@ enum class Kind : std::uint8_t {
     barrier,     // every thread of the block
     loop_enter,  // out[0] = begin, past the loop unless begin < end
     loop_next,   // out[0] += step, back to the body while below end
+    warp_enter,  // the body for each warp by itself whose first thread's in[0] is not 0, then past it
+    warp_leave,  // the end of such a body
     defined,     // in[0]: whether the word that undefined_reads[info] names has been written
     report,      // in[0]: where not 0, the record meets (rules[info], in[1], in[2])
     bounded,     // in[0]: where not 0, in[1] / in[2] lies outside of what the division at divisions[info] allows

@@ -37,6 +37,14 @@ auto extreme(typename Values<E>::Code a, typename Values<E>::Code b) {
     return ((x != x) & (y != y)) ? canonical : result;
 }
 
+/// The same, but NaN wins.
+template <Element E, bool Largest>
+auto extreme_or_nan(typename Values<E>::Code a, typename Values<E>::Code b) {
+    const auto x = Values<E>::decode(a), y = Values<E>::decode(b);
+    const auto canonical = Values<E>::encode(std::numeric_limits<typename Values<E>::Number>::quiet_NaN());
+    return ((x != x) | (y != y)) ? canonical : extreme<E, Largest>(a, b);
+}
+
 template <BinaryOp O, Element E>
 auto float_result(typename Values<E>::Code a, typename Values<E>::Code b) {
     if constexpr (O == BinaryOp::max_magnitude) {
@@ -46,6 +54,8 @@ auto float_result(typename Values<E>::Code a, typename Values<E>::Code b) {
         return static_cast<Code>(largest | ((a ^ b) & sign));
     } else if constexpr (O == BinaryOp::max || O == BinaryOp::min) {
         return extreme < E, O == BinaryOp::max > (a, b);
+    } else if constexpr (O == BinaryOp::max_nan || O == BinaryOp::min_nan) {
+        return extreme_or_nan < E, O == BinaryOp::max_nan > (a, b);
     } else {
         const auto x = Values<E>::decode(a), y = Values<E>::decode(b);
         if constexpr (O == BinaryOp::add) return Values<E>::encode(x + y);
@@ -111,6 +121,8 @@ constexpr bool has_meaning(BinaryOp op, Element e) {
     if (packed_elements_of(e) > 1) return false;
     if (op == BinaryOp::div_bounded) return e == Element::f32;
     if (op == BinaryOp::max_magnitude) return e == Element::f16 || e == Element::bf16;
+    if (op == BinaryOp::min_nan || op == BinaryOp::max_nan)
+        return e == Element::f16 || e == Element::bf16 || e == Element::f32;
     if (is_comparison(op)) return true;
     const bool bitwise = op == BinaryOp::bit_and || op == BinaryOp::bit_or || op == BinaryOp::bit_xor;
     if (e == Element::boolean) return bitwise;
@@ -142,6 +154,8 @@ LaneFunction binary_function(BinaryOp op, Element type) {
         case BinaryOp::min: return for_operation<BinaryOp::min>(type);
         case BinaryOp::max: return for_operation<BinaryOp::max>(type);
         case BinaryOp::max_magnitude: return for_operation<BinaryOp::max_magnitude>(type);
+        case BinaryOp::min_nan: return for_operation<BinaryOp::min_nan>(type);
+        case BinaryOp::max_nan: return for_operation<BinaryOp::max_nan>(type);
         case BinaryOp::bit_and: return for_operation<BinaryOp::bit_and>(type);
         case BinaryOp::bit_or: return for_operation<BinaryOp::bit_or>(type);
         case BinaryOp::bit_xor: return for_operation<BinaryOp::bit_xor>(type);

@@ -81,6 +81,11 @@ void Machine::run(Cursor& cursor) {
             case Kind::loop_next:
                 if (next_turn(operands)) cursor.next = i.info;
                 break;
+            case Kind::warp_enter:
+                each_warp(static_cast<const std::int64_t*>(at(operands[0], cursor)), cursor);
+                cursor.next = i.info;
+                break;
+            case Kind::warp_leave: return;
             case Kind::defined:
                 if (*static_cast<const std::uint32_t*>(at(operands[0], cursor)) == 0)
                     checker_->undefined_word(code_.undefined_reads[i.info]);
@@ -90,6 +95,15 @@ void Machine::run(Cursor& cursor) {
             case Kind::mma: mma(i, cursor); break;
             case Kind::finish: cursor.stop = Stop::finished; return;
         }
+    }
+}
+
+void Machine::each_warp(const std::int64_t* condition, const Cursor& cursor) {
+    constexpr std::uint32_t lanes = 32;
+    for (std::uint32_t t = 0; t < cursor.threads; t += lanes) {
+        if (condition[t] == 0) continue;
+        Cursor warp{cursor.next, cursor.first + t, lanes};
+        run(warp);
     }
 }
 

@@ -43,6 +43,7 @@ private:
     void bulk(const Instruction& instruction, const Cursor& cursor);
     void meet_mbarrier(const Instruction& instruction, const Cursor& cursor);
     std::byte* base_of(const AccessInfo& info);
+    void each_warp(const std::int64_t* condition, const Cursor& cursor);
     bool enter_loop(const Operand* operands);
     bool next_turn(const Operand* operands);
 

@@ -101,8 +101,10 @@ struct Load {  // what lies outside the memory reads as `fill` (rank 0)
     Ref fill;
     Shape per_thread;  // slots that a thread holds side by side along each axis; rank 0: by rule
     int lanes = 0;     // threads along the contiguous axis, at most; 0: as many as fit
+    Cache cache = Cache::normal;
     static void fields(auto& s, auto&& f) {
         f("view", s.view), f("fill", s.fill), f("per_thread", s.per_thread), f("lanes", s.lanes);
+        f("cache", s.cache);
     }
 };
 struct Reduce {  // the axis stays, with extent 1
@@ -186,7 +188,9 @@ struct Shuffle {  // the value that the lane with index ^ mask holds; all thread
     static void fields(auto& s, auto&& f) { f("value", s.value), f("mask", s.mask); }
 };
 
-struct WarpReduce {  // over all lanes of the warp: sum, max and min of i32 and u32; any (max) and all (min) of booleans
+/// Lowered: over all lanes of the warp: sum, max and min of i32 and u32; any (max) and all (min) of booleans. Recorded:
+/// any or all of a tile's elements that a warp holds, of rank 0; the condition of a `when` by warps and nothing else.
+struct WarpReduce {
     ReduceOp op;
     Ref value;
     static void fields(auto& s, auto&& f) { f("op", s.op), f("value", s.value); }

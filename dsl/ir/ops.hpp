@@ -7,6 +7,7 @@ namespace tessera::ir {
 enum class UnaryOp : std::uint8_t { neg, abs, bit_not, rsqrt, popcount, exp, sqrt, log1p };
 
 /// Comparisons give boolean. `min` and `max` drop NaN and order −0 below +0. Integer `div` and `mod` truncate.
+/// `min_nan` and `max_nan` (f16, bf16, f32) are NaN where an operand is, the one with all bits set below the sign.
 /// `max_magnitude` (f16, bf16) is the larger |·| under the product of the signs; NaN is dropped.
 /// Shifts take a count below the width. `div_bounded` (f32) has the bits of `div` for b and |a/b| in
 /// [2⁻¹⁰⁰, 2¹⁰⁰] and finite |a| ≥ 2⁻¹⁰⁰, for a = ±0, and for b = 1 and 2; NaN for infinite a; elsewhere it is
@@ -21,6 +22,8 @@ enum class BinaryOp : std::uint8_t {
     min,
     max,
     max_magnitude,
+    min_nan,
+    max_nan,
     bit_and,
     bit_or,
     bit_xor,
@@ -38,6 +41,9 @@ enum class BinaryOp : std::uint8_t {
 enum class ReduceOp : std::uint8_t { sum, max, min, bit_or, dot };
 
 enum class Space : std::uint8_t { global, shared };
+
+/// What a cache may count on. `streaming`: the program does not come back to these bytes; others may have their place.
+enum class Cache : std::uint8_t { normal, streaming };
 
 enum class Role : std::uint8_t { input, output, inout };
 

@@ -35,7 +35,7 @@ struct Line {
     std::string operator()(const For& s) {
         if (s.when) {
             const auto* truth = s.end ? s.end->as<Cast>() : nullptr;
-            return "when " + (truth ? text(truth->value) : text(s.end) + " != 0") + " {";
+            return (s.warp ? "when by warps " : "when ") + (truth ? text(truth->value) : text(s.end) + " != 0") + " {";
         }
         std::string line =
             (s.unrolled ? "unrolled for " : "for ") + s.name + " in [" + text(s.begin) + ", " + text(s.end) + ")";
@@ -47,7 +47,9 @@ struct Line {
         const std::string* name = names.bound(s.value);
         return (name ? *name : "null") + " = " + text.definition(s.value);
     }
-    std::string operator()(const Store& s) { return "store " + text(s.value) + " to " + text.view(s.view); }
+    std::string operator()(const Store& s) {
+        return "store " + text(s.value) + " to " + text.view(s.view) + hint(s.cache);
+    }
     std::string operator()(const Accumulate& s) { return "atomic add " + text(s.value) + " to " + text.view(s.view); }
     std::string operator()(const Copy& s) {
         const std::string width = s.per_thread.empty() ? "" : " by " + extents_text(s.per_thread);
@@ -96,6 +98,7 @@ struct Line {
         return "mma " + names.array(s.array) + "[" + list(s.into) + "] += " + list(s.a) + " * " + list(s.b);
     }
 
+    static const char* hint(Cache cache) { return cache == Cache::streaming ? " streaming" : ""; }
     static std::string report(int rule) { return "report rule " + std::to_string(rule) + " at "; }
 
     /// "full[i + 1]"
@@ -111,7 +114,7 @@ struct Line {
         if (a.lanes != 1) line += " x" + std::to_string(a.lanes) + " along " + std::to_string(a.axis);
         line += " at " + text(a.offset);
         if (a.predicate) line += " if " + text(a.predicate);
-        return line;
+        return line + hint(a.cache);
     }
 };
 

@@ -65,6 +65,8 @@ Infix infix_of(BinaryOp op) {
         case BinaryOp::ge: return {" >= ", relation};
         case BinaryOp::div_bounded:
         case BinaryOp::max_magnitude:
+        case BinaryOp::min_nan:
+        case BinaryOp::max_nan:
         case BinaryOp::min:
         case BinaryOp::max: break;
     }
@@ -73,9 +75,14 @@ Infix infix_of(BinaryOp op) {
 
 /// Of an operation that has no symbol.
 const char* call_name(BinaryOp op) {
-    if (op == BinaryOp::div_bounded) return "divide_bounded";
-    if (op == BinaryOp::max_magnitude) return "max_magnitude";
-    return op == BinaryOp::min ? "min" : "max";
+    switch (op) {
+        case BinaryOp::div_bounded: return "divide_bounded";
+        case BinaryOp::max_magnitude: return "max_magnitude";
+        case BinaryOp::min_nan: return "min_nan";
+        case BinaryOp::max_nan: return "max_nan";
+        case BinaryOp::min: return "min";
+        default: return "max";
+    }
 }
 
 const char* reduce_name(ReduceOp op) {
@@ -241,6 +248,7 @@ struct ExpressionPrinter::Writer {
         out += "load ", view(op.view), out += " fill ", expression(op.fill);
         if (op.per_thread.rank() != 0) out += " per thread " + extents_text(op.per_thread);
         if (op.lanes != 0) out += " over lanes ", number(op.lanes);
+        if (op.cache == Cache::streaming) out += " streaming";
         if (least > any) out += ")";
     }
     void write(const Node&, const Reduce& op, int) {

@@ -24,6 +24,7 @@ struct Access {
     Ref offset = nullptr;          // in elements from the memory's base; i64 for global, i32 for shared
     Ref predicate = nullptr;       // boolean; null: every thread takes part
     int lanes = 1;
+    Cache cache = Cache::normal;  // global memory only
 };
 
 // ---- both stages ---------------------------------------------------------------------------------------------------
@@ -36,6 +37,7 @@ struct For {
     bool unrolled;
     Body body;
     bool when = false;  // a condition: from 0 to 0 or 1 by 1, the counter unused
+    bool warp = false;  // of a condition: each warp decides for itself, and nothing in the body crosses warps
 };
 
 // ---- recorded ------------------------------------------------------------------------------------------------------
@@ -46,6 +48,7 @@ struct Bind {  // the tile is computed here
 struct Store {
     View view;
     Ref value;
+    Cache cache = Cache::normal;
 };
 struct Accumulate {  // view += value, element by element and atomically; whole numbers of 32 or 64 bits, global memory
     View view;

@@ -16,14 +16,14 @@ concept MaybeConst = std::same_as<std::remove_const_t<S>, Kind>;
 void fields_of(MaybeConst<Access> auto& s, auto&& f) {
     f("space", s.space), f("memory", s.memory), f("coordinates", s.coordinates), f("axis", s.axis),
         f("offset", s.offset);
-    f("predicate", s.predicate), f("lanes", s.lanes);
+    f("predicate", s.predicate), f("lanes", s.lanes), f("cache", s.cache);
 }
 void fields_of(MaybeConst<For> auto& s, auto&& f) {
     f("loop", s.loop), f("name", s.name), f("begin", s.begin), f("end", s.end), f("step", s.step);
-    f("unrolled", s.unrolled), f("body", s.body), f("when", s.when);
+    f("unrolled", s.unrolled), f("body", s.body), f("when", s.when), f("warp", s.warp);
 }
 void fields_of(MaybeConst<Bind> auto& s, auto&& f) { f("value", s.value); }
-void fields_of(MaybeConst<Store> auto& s, auto&& f) { f("view", s.view), f("value", s.value); }
+void fields_of(MaybeConst<Store> auto& s, auto&& f) { f("view", s.view), f("value", s.value), f("cache", s.cache); }
 void fields_of(MaybeConst<Accumulate> auto& s, auto&& f) { f("view", s.view), f("value", s.value); }
 void fields_of(MaybeConst<Copy> auto& s, auto&& f) {
     f("from", s.from), f("to", s.to), f("per_thread", s.per_thread), f("mbarriers", s.mbarriers), f("stage", s.stage);

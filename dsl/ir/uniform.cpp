@@ -6,8 +6,9 @@ namespace tessera::ir {
 
 // Everything is taken for uniform at first; what is not spreads until nothing changes, so that values carried round a
 // loop are judged by all their writers.
-Uniformity::Uniformity(const Program& lowered)
-    : loops_(static_cast<std::size_t>(lowered.loops), true),
+Uniformity::Uniformity(const Program& lowered, Reach reach)
+    : reach_(reach),
+      loops_(static_cast<std::size_t>(lowered.loops), true),
       locals_(lowered.locals.size(), true),
       arrays_(lowered.arrays.size(), true),
       memo_(static_cast<std::size_t>(lowered.arena->size()), 0) {
@@ -49,6 +50,7 @@ bool Uniformity::uniform(Ref value) const {
     if (const auto* local = value->as<Local>()) all = locals_[static_cast<std::size_t>(local->local)];
     if (const auto* word = value->as<Register>()) all = arrays_[static_cast<std::size_t>(word->array)];
     for_each_operand(*value, [&](Ref operand) { all = all && uniform(operand); });
+    if (reach_ == Reach::warp && value->as<WarpReduce>()) all = true;
     known = all ? 1 : -1;
     return all;
 }

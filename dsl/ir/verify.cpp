@@ -6,6 +6,7 @@
 #include "dsl/ir/tensor_core.hpp"
 #include "dsl/ir/uniform.hpp"
 #include "dsl/ir/verify_scopes.hpp"
+#include "dsl/ir/walk.hpp"
 
 namespace tessera::ir {
 
@@ -29,6 +30,7 @@ public:
     void body(const Body& statements) {
         for (const Statement& s : statements) {
             at_.statement = &s;
+            votes(s);
             std::visit(*this, s.op);
         }
     }
@@ -52,6 +54,7 @@ public:
             require(program_.stage == Stage::lowered || to || (truth && truth->value->type == boolean), "condition",
                     s.end, "a condition is one truth for all threads of the block: a boolean of rank 0");
         }
+        require(!s.warp || s.when, "condition", s.end, "only a condition may differ between warps");
         const auto* step = s.step->as<Constant>();
         const std::uint64_t sign = std::uint64_t{1} << (bits_of(s.step->type) - 1);
         require(!step || (step->bits != 0 && (step->bits & sign) == 0), "loop", s.step, "a step is at least 1");
@@ -74,6 +77,7 @@ public:
         for (const ViewAxis& axis : s.view.axes) scopes_.verify_expression(at_, axis.offset);
         scopes_.verify_expression(at_, s.value);
         const Memory m = memory(s.view.space, s.view.memory);
+        cache(s.cache, s.view.space);
         require(s.value->type == m.type, "operand-type", s.value, "what is stored has not the memory's type");
         require(s.value->shape == tile, "operand-shape", s.value, "what is stored has not the extents of the view");
         require(m.role != Role::input, "role", nullptr, "an input tensor is stored to");
@@ -245,6 +249,17 @@ private:
                 "this kind of statement does not belong to the program's stage");
     }
 
+    /// A vote of a warp is the condition of a `when` by warps, and nothing else.
+    void votes(const Statement& s) const {
+        if (program_.stage == Stage::lowered || s.as<Bind>()) return;
+        const auto* loop = s.as<For>();
+        for_each_ref(s, [&](Ref ref) {
+            const bool condition = loop && loop->warp && ref == loop->end;
+            require(is_vote(ref) == condition, "vote", ref,
+                    condition ? "a condition by warps is a warp's vote" : "a warp's vote is used as another value");
+        });
+    }
+
     Memory memory(Space space, int index) const {
         const std::size_t count = space == Space::global ? program_.tensors.size() : program_.shared.size();
         require(index >= 0 && static_cast<std::size_t>(index) < count, "index-range", nullptr,
@@ -299,10 +314,15 @@ private:
         scopes_.verify_register_index(at_, array, index, count);
     }
 
+    void cache(Cache hint, Space space) const {
+        require(hint == Cache::normal || space == Space::global, "cache", nullptr, "shared memory is no cache");
+    }
+
     void access(const Access& a, bool bulk = false) {
         require(a.space == Space::global || started_.count(a.memory) == 0, "mbarrier", nullptr,
                 "mbarriers are neither loaded nor stored");
         const Memory m = memory(a.space, a.memory);
+        cache(a.cache, a.space);
         require(static_cast<int>(a.coordinates.size()) == m.rank, "coordinates", nullptr,
                 "an access has a coordinate for each axis of its memory");
         for (Ref c : a.coordinates) {
@@ -344,21 +364,25 @@ private:
     std::set<int> started_;  // tiles of mbarriers
 };
 
-/// Barriers and shuffles need every thread; they may stand at the top level and in loops whose turns are equal for all.
+/// Barriers need every thread of the block and shuffles every thread of the warp; they may stand at the top level and
+/// in loops whose turns are equal for these.
 class ControlVerifier {
 public:
-    explicit ControlVerifier(const Program& program) : uniformity_(program), at_{program} {}
+    explicit ControlVerifier(const Program& program)
+        : block_(program, Reach::block), warp_(program, Reach::warp), at_{program} {}
 
-    void body(const Body& statements, bool control) {
+    void body(const Body& statements, bool block, bool warp) {
         for (const Statement& s : statements) {
             at_.statement = &s;
             const auto* loop = s.as<For>();
-            if (!control) {
-                at_.require(!s.as<Barrier>() && !s.as<MmaTile>(), "uniform-control", nullptr,
-                            "a barrier or a product stands in a loop whose bounds differ between threads");
-                for_each_ref(s, [&](Ref ref) { no_shuffle(ref); });
-            }
-            if (loop) body(loop->body, control && uniformity_.uniform_loop(loop->loop));
+            at_.require((block || !s.as<Barrier>()) && (warp || !s.as<MmaTile>()), "uniform-control", nullptr,
+                        "a barrier or a product stands in a loop whose bounds differ between threads");
+            if (!warp) for_each_ref(s, [&](Ref ref) { no_shuffle(ref); });
+            if (!loop) continue;
+            const bool all = block_.uniform_loop(loop->loop), together = warp_.uniform_loop(loop->loop);
+            at_.require(!loop->warp || together, "uniform-control", nullptr,
+                        "a condition by warps differs between the threads of a warp");
+            body(loop->body, block && all && !loop->warp, warp && together);
         }
     }
 
@@ -371,7 +395,7 @@ private:
         });
     }
 
-    Uniformity uniformity_;
+    Uniformity block_, warp_;
     Diagnosis at_;
 };
 
@@ -382,7 +406,7 @@ void verify(const Program& program) {
     Scopes scopes(program);
     detail::verify_tables(program, scopes);
     StatementVerifier(program, scopes).body(program.body);
-    if (program.stage == Stage::lowered) ControlVerifier(program).body(program.body, true);
+    if (program.stage == Stage::lowered) ControlVerifier(program).body(program.body, true, true);
 }
 
 }  // namespace tessera::ir

@@ -232,7 +232,13 @@ struct NodeRules {
     }
     void operator()(const WarpReduce& op) const {
         is_scalar();
-        same_type(op.value), same_shape(op.value);
+        same_type(op.value);
+        if (at.program.stage == Stage::recorded) {
+            require(n.type == boolean && (op.op == ReduceOp::max || op.op == ReduceOp::min), "operand-type",
+                    "a warp votes on a mask: whether any, or all, of it holds");
+            return;
+        }
+        same_shape(op.value);
         require((n.type == i32 || n.type == u32 || n.type == boolean) && fits(op.op, n.type), "operand-type",
                 "the reduction is not defined for this type");
     }
@@ -247,6 +253,8 @@ private:
         switch (op) {
             case BinaryOp::div_bounded: return t == f32;
             case BinaryOp::max_magnitude: return t == f16 || t == bf16;
+            case BinaryOp::min_nan:
+            case BinaryOp::max_nan: return t == f16 || t == bf16 || t == f32;
             case BinaryOp::mod:
             case BinaryOp::shl:
             case BinaryOp::shr: return is_integer(t);
@@ -267,10 +275,9 @@ constexpr bool only_recorded =
     std::is_same_v<Kind, Permute> || std::is_same_v<Kind, Convert> || std::is_same_v<Kind, VariableRead> ||
     std::is_same_v<Kind, Least> || std::is_same_v<Kind, Mma>;
 template <class Kind>
-constexpr bool only_lowered =
-    std::is_same_v<Kind, ThreadIndex> || std::is_same_v<Kind, LinearBlock> || std::is_same_v<Kind, Local> ||
-    std::is_same_v<Kind, Register> || std::is_same_v<Kind, Lane> || std::is_same_v<Kind, Pack> ||
-    std::is_same_v<Kind, Shuffle> || std::is_same_v<Kind, WarpReduce>;
+constexpr bool only_lowered = std::is_same_v<Kind, ThreadIndex> || std::is_same_v<Kind, LinearBlock> ||
+                              std::is_same_v<Kind, Local> || std::is_same_v<Kind, Register> ||
+                              std::is_same_v<Kind, Lane> || std::is_same_v<Kind, Pack> || std::is_same_v<Kind, Shuffle>;
 
 bool fits_stage(const Node& n, Stage stage) {
     return std::visit(
@@ -324,6 +331,7 @@ void NodeRules::operator()(const Load& op) const {
     if (op.view.space == Space::global)
         require(at.program.tensors[op.view.memory].role != Role::output, "role", "an output tensor is loaded from");
     require(op.lanes >= 0 && (op.lanes & (op.lanes - 1)) == 0, "per-thread", "lanes are a power of two");
+    require(op.cache == Cache::normal || op.view.space == Space::global, "cache", "shared memory is no cache");
     if (op.per_thread.empty()) return;
     require(op.per_thread.rank() == n.shape.rank(), "per-thread", "there is a number for each axis");
     for (int i = 0; i < n.shape.rank(); ++i)
@@ -361,6 +369,10 @@ void verify_node(const Diagnosis& at, const Node& n) {
     at.require(complete(n), "operand-missing", &n, "an operand is missing");
     for_each_operand(
         n, [&](Ref operand) { at.require(operand->id < n.id, "node-id", &n, "an operand is younger than its user"); });
+    if (at.program.stage == Stage::recorded)
+        for_each_operand(n, [&](Ref operand) {
+            at.require(!is_vote(operand) || is_vote(&n), "vote", &n, "a warp's vote is used as another value");
+        });
     verify_extents(at, n);
     std::visit(NodeRules{at, n}, n.op);
 }

@@ -15,6 +15,13 @@
 
 namespace tessera::ir {
 
+/// Recorded: a warp's vote, or its opposite, as a boolean or as the number of turns of a condition.
+inline bool is_vote(Ref node) {
+    if (const auto* cast = node->as<Cast>(); cast && node->type == i64) node = cast->value;
+    if (const auto* u = node->as<Unary>(); u && u->op == UnaryOp::bit_not) node = u->value;
+    return node->as<WarpReduce>() != nullptr;
+}
+
 namespace detail {
 
 /// Calls fn on every non-null Ref of one field; a reference to the Ref itself, so that fn may replace it where `field`

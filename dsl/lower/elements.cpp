@@ -17,7 +17,8 @@ bool acts_on_words(const ir::Node& n) {
     if (const auto* u = n.as<ir::Unary>()) return u->op == ir::UnaryOp::abs || u->op == ir::UnaryOp::neg;
     if (const auto* b = n.as<ir::Binary>())
         return b->op == ir::BinaryOp::max || b->op == ir::BinaryOp::min || b->op == ir::BinaryOp::add ||
-               b->op == ir::BinaryOp::sub || b->op == ir::BinaryOp::mul;
+               b->op == ir::BinaryOp::sub || b->op == ir::BinaryOp::mul || b->op == ir::BinaryOp::max_nan ||
+               b->op == ir::BinaryOp::min_nan;
     return false;
 }
 

@@ -130,6 +130,8 @@ private:
     }
 
     void describe(Ref n) {
+        if (const auto* vote = n->as<ir::WarpReduce>(); vote && !vote->value->scalar())
+            group_of(vote->value).leaves = true;
         if (n->scalar()) return;
         Group& g = group_of(n);
         g.members.push_back(n);

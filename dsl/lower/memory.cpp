@@ -257,10 +257,10 @@ void TileCode::load_tile(Ref node) {
         axis < 0 ? 1 : static_cast<int>(run_along(it, it.root[static_cast<std::size_t>(axis)], most).length);
     const RegisterTile tile = declare(layout, node->type, axis, vector, memory_name(load.view) + "_tile");
     tiles_[node->id] = tile;
-    load_piece(load.view, scalar(load.fill), tile);
+    load_piece(load.view, scalar(load.fill), tile, load.cache);
 }
 
-void TileCode::load_piece(const ir::View& view, Ref fill, const RegisterTile& tile) {
+void TileCode::load_piece(const ir::View& view, Ref fill, const RegisterTile& tile, ir::Cache cache) {
     int axis = -1;
     const int most = view.space == ir::Space::global ? longest_vector(in_, view, target_, axis)
                                                      : longest_vector(out_, view, target_, axis);
@@ -272,7 +272,8 @@ void TileCode::load_piece(const ir::View& view, Ref fill, const RegisterTile& ti
     in_loops(it, [&] {
         it.each_constant(run.digits, [&] {
             set_lane(it, run, 0);
-            const ir::Access a = access(view, it, base, axis, static_cast<int>(run.length), false);
+            ir::Access a = access(view, it, base, axis, static_cast<int>(run.length), false);
+            a.cache = cache;
             std::int64_t lane = 0;
             const Ref index = word_index(it, tile, it.root, lane);
             emit(ir::LoadVector{a, tile.array, index, a.predicate ? fill : nullptr});
@@ -281,7 +282,7 @@ void TileCode::load_piece(const ir::View& view, Ref fill, const RegisterTile& ti
 }
 
 /// Stores a tile of registers as it lies.
-void TileCode::store_registers(const ir::View& view, const RegisterTile& tile) {
+void TileCode::store_registers(const ir::View& view, const RegisterTile& tile, ir::Cache cache) {
     int axis = -1;
     const int most = longest_vector(view.space == ir::Space::global ? in_ : out_, view, target_, axis);
     Iteration it(tile.layout, e_, in_.threads);
@@ -299,7 +300,8 @@ void TileCode::store_registers(const ir::View& view, const RegisterTile& tile) {
                 run.digits.empty() ? 1 : it.digits[static_cast<std::size_t>(run.digits.back())].expand;
             for (run.base = 0; run.base < end; run.base += run.digits.empty() ? 1 : run.counts.back()) {
                 set_lane(it, run, 0);
-                const ir::Access a = access(view, it, base, axis, static_cast<int>(run.length), true);
+                ir::Access a = access(view, it, base, axis, static_cast<int>(run.length), true);
+                a.cache = cache;
                 std::vector<Ref> words;
                 for (std::int64_t first = 0; first < run.length; first += lanes) {
                     set_lane(it, run, first);
@@ -314,7 +316,7 @@ void TileCode::store_registers(const ir::View& view, const RegisterTile& tile) {
 
 /// A thread that holds a longer run than one access moves would leave gaps between the accesses of its neighbours: such
 /// a tile goes through shared memory first, so that neighbours store side by side. False if the tile may stay as it is.
-bool TileCode::store_regrouped(const ir::View& view, Ref value, int axis, int most) {
+bool TileCode::store_regrouped(const ir::View& view, Ref value, int axis, int most, ir::Cache cache) {
     const Layout& layout = plan_.layout(value);
     const AxisModes& modes = layout.axes[static_cast<std::size_t>(axis)];
     const bool long_run = !modes.empty() && !modes.back().thread() && modes.back().extent > most;
@@ -329,20 +331,23 @@ bool TileCode::store_regrouped(const ir::View& view, Ref value, int axis, int mo
     prepare(it, {value});
     const RegisterTile own = declare(layout, value->type, preferred_axis(it, value), 4, "value");
     set_tile(value, own);
-    store_registers(view, converted(own, value->shape, regrouped));
+    store_registers(view, converted(own, value->shape, regrouped), cache);
     return true;
 }
 
-void TileCode::store_piece(const ir::View& view, Ref value) {
+void TileCode::store_piece(const ir::View& view, Ref value, ir::Cache cache) {
     int axis = -1;
     const ir::Program& owner = view.space == ir::Space::global ? in_ : out_;
     const int most = longest_vector(owner, view, target_, axis);
-    if (view.space == ir::Space::global && axis >= 0 && !value->scalar() && store_regrouped(view, value, axis, most))
+    if (view.space == ir::Space::global && axis >= 0 && !value->scalar() &&
+        store_regrouped(view, value, axis, most, cache))
         return;
     if (value->scalar()) {
         Iteration it(Layout{}, e_, in_.threads);
         const Address base = address(view, it, memory_name(view));
-        emit(ir::StoreVector{access(view, it, base, -1, 1, true), {scalar(value)}});
+        ir::Access a = access(view, it, base, -1, 1, true);
+        a.cache = cache;
+        emit(ir::StoreVector{a, {scalar(value)}});
         return;
     }
     Iteration it(plan_.layout(value), e_, in_.threads);
@@ -361,7 +366,8 @@ void TileCode::store_piece(const ir::View& view, Ref value) {
                 run.digits.empty() ? 1 : it.digits[static_cast<std::size_t>(run.digits.back())].expand;
             for (run.base = 0; run.base < end; run.base += run.digits.empty() ? 1 : run.counts.back()) {
                 set_lane(it, run, 0);
-                const ir::Access a = access(view, it, base, axis, static_cast<int>(run.length), true);
+                ir::Access a = access(view, it, base, axis, static_cast<int>(run.length), true);
+                a.cache = cache;
                 std::vector<Ref> words;
                 for (std::int64_t first = 0; first < run.length; first += lanes)
                     words.push_back(word(it, value, it.root, run, first, lanes));

@@ -75,6 +75,22 @@ int TileCode::folded_together(const ir::Reduce& r, Element type, const Iteration
     return digit < 0 ? 1 : lanes;
 }
 
+/// The axis beside the reduced one whose neighbours lie packed in words, which are then folded whole; −1 if there is
+/// none. What warps exchange is not packed.
+int TileCode::packed_beside(const ir::Reduce& r, Element type, const Layout& layout) {
+    if (type != bf16 && type != f16) return -1;
+    for (const Mode& m : layout.axes[static_cast<std::size_t>(r.axis)])
+        if (m.thread() && warps_of(m).extent > 1) return -1;
+    Iteration it(layout, e_, in_.threads);
+    prepare(it, {r.value});
+    for (std::size_t a = 0; a < it.root.size(); ++a) {
+        const int d = it.innermost_slot(it.root[a]);
+        if (static_cast<int>(a) != r.axis && d >= 0 && it.digits[static_cast<std::size_t>(d)].expand % 2 == 0)
+            return static_cast<int>(a);
+    }
+    return -1;
+}
+
 /// Words that gather what each lane has seen, beside the result.
 RegisterTile TileCode::partial_words(const RegisterTile& result, int lanes) {
     if (lanes == 1) return result;
@@ -98,28 +114,44 @@ void TileCode::add_product(Iteration& it, Ref product, Ref index, const Register
     emit(ir::Set{result.array, index, e_.make(f32, {}, ir::Fma{a, b, old})});
 }
 
-/// Folds what each thread holds. What lies packed goes a word at a time; the lanes meet at the end.
+/// How values are folded into words: a maximum of |·| compares the magnitudes of both halves of a word and clears the
+/// signs once, at the end. It starts from NaN, which any value drops.
+TileCode::Folding TileCode::folding_of(const ir::Reduce& r, Element type, int lanes) {
+    Folding f{r.op, type, lanes, r.value, identity(r.op, type), false};
+    const Ref magnitude = lanes == 2 && r.op == ir::ReduceOp::max ? magnitude_of(r.value) : nullptr;
+    if (magnitude) f.value = magnitude, f.start = e_.make(type, {}, ir::Constant{0x7FFF}), f.by_magnitude = true;
+    return f;
+}
+
+Ref TileCode::folded(const Folding& f, Ref a, Ref b) {
+    return f.by_magnitude ? e_.make(a->type, a->shape, ir::Binary{ir::BinaryOp::max_magnitude, a, b})
+                          : fold(f.op, a, b);
+}
+
+/// A word of the value in every lane.
+Ref TileCode::splat(Ref value, int lanes) {
+    if (lanes == 1) return value;
+    return e_.make(value->type, {lanes}, ir::Pack{std::vector<Ref>(static_cast<std::size_t>(lanes), value)});
+}
+
+/// Folds v into a word.
+void TileCode::fold_word(const RegisterTile& words, Ref index, const Folding& f, Ref v) {
+    const Ref old = e_.make(f.type, f.lanes > 1 ? Shape{f.lanes} : Shape{}, ir::Register{words.array, index});
+    emit(ir::Set{words.array, index, folded(f, old, v)});
+}
+
+/// Folds what each thread holds. What lies packed along the axis goes a word at a time; the lanes meet at the end.
 void TileCode::fold_registers(Ref node, const RegisterTile& result) {
     const auto& r = *node->as<ir::Reduce>();
     Iteration it(plan_.layout(r.value), e_, in_.threads);
     prepare(it, {r.value});
+    if (result.pack > 1) return fold_beside(node, result, it);
     int digit = -1;
     const int lanes = folded_together(r, node->type, it, digit);
     const RegisterTile partial = partial_words(result, lanes);
-    const Shape shape = lanes > 1 ? Shape{lanes} : Shape{};
-    // A maximum of |·| compares magnitudes and clears the sign once, at the end. It starts from NaN, which any value
-    // drops.
-    const Ref magnitude = lanes == 2 && r.op == ir::ReduceOp::max ? magnitude_of(r.value) : nullptr;
-    const Ref value = magnitude ? magnitude : r.value;
-    const Ref neutral = identity(r.op, node->type);
-    const Ref zero = magnitude ? e_.make(node->type, {}, ir::Constant{0x7FFF}) : neutral;
-    const auto folded = [&](Ref a, Ref b) {
-        return magnitude ? e_.make(a->type, a->shape, ir::Binary{ir::BinaryOp::max_magnitude, a, b}) : fold(r.op, a, b);
-    };
+    const Folding f = folding_of(r, node->type, lanes);
     const auto word_count = out_.arrays[static_cast<std::size_t>(partial.array)].words;
-    const std::vector<Ref> zeros(static_cast<std::size_t>(lanes), zero);
-    const Ref start = lanes > 1 ? e_.make(node->type, shape, ir::Pack{zeros}) : zero;
-    each_word(word_count, [&](Ref i) { emit(ir::Set{partial.array, i, start}); });
+    each_word(word_count, [&](Ref i) { emit(ir::Set{partial.array, i, splat(f.start, lanes)}); });
 
     Run run;
     if (digit >= 0) {
@@ -135,21 +167,50 @@ void TileCode::fold_registers(Ref node, const RegisterTile& result) {
             if (r.op == ir::ReduceOp::dot)
                 return add_product(it, r.value, word_index(it, partial, kept, lane), partial);
             for (std::int64_t first = 0; first < run.length; first += lanes) {
-                const Ref v = lanes > 1 ? word(it, value, it.root, run, first, lanes) : element(it, value, it.root);
-                sum = sum ? folded(sum, v) : v;
+                const Ref v = lanes > 1 ? word(it, f.value, it.root, run, first, lanes) : element(it, f.value, it.root);
+                sum = sum ? folded(f, sum, v) : v;
             }
-            const Ref index = word_index(it, partial, kept, lane);
-            const Ref old = e_.make(node->type, shape, ir::Register{partial.array, index});
-            emit(ir::Set{partial.array, index, folded(old, sum)});
+            fold_word(partial, word_index(it, partial, kept, lane), f, sum);
         });
     });
     if (lanes == 1) return;
     each_word(word_count, [&](Ref i) {
-        Ref w = e_.make(node->type, shape, ir::Register{partial.array, i});
-        if (magnitude) w = e_.make(node->type, shape, ir::Unary{ir::UnaryOp::abs, w});
+        Ref w = e_.make(node->type, {lanes}, ir::Register{partial.array, i});
+        if (f.by_magnitude) w = e_.make(node->type, w->shape, ir::Unary{ir::UnaryOp::abs, w});
         Ref all = e_.make(node->type, {}, ir::Lane{w, 0});
         for (int j = 1; j < lanes; ++j) all = fold(r.op, all, e_.make(node->type, {}, ir::Lane{w, j}));
-        emit(ir::Set{result.array, i, magnitude ? fold(r.op, all, neutral) : all});
+        emit(ir::Set{result.array, i, f.by_magnitude ? fold(r.op, all, identity(r.op, node->type)) : all});
+    });
+}
+
+/// The same where words hold neighbours along another axis, which stay side by side in the result.
+void TileCode::fold_beside(Ref node, const RegisterTile& result, Iteration& it) {
+    const auto& r = *node->as<ir::Reduce>();
+    const int lanes = result.pack;
+    const Folding f = folding_of(r, node->type, lanes);
+    const auto word_count = out_.arrays[static_cast<std::size_t>(result.array)].words;
+    each_word(word_count, [&](Ref i) { emit(ir::Set{result.array, i, splat(f.start, lanes)}); });
+    Position kept = it.root;
+    kept[static_cast<std::size_t>(r.axis)].clear();
+    const std::vector<std::int64_t> c = it.coefficients(result, kept);
+    Run run;
+    for (std::size_t d = 0; d < c.size(); ++d)
+        if (c[d] == 1) run = Run{{static_cast<int>(d)}, {it.digits[d].expand}, it.digits[d].expand};
+    in_loops(it, [&] {
+        it.each_constant(run.digits, [&] {
+            for (std::int64_t first = 0; first < run.length; first += lanes) {
+                const Ref v = word(it, f.value, it.root, run, first, lanes);
+                set_lane(it, run, first);
+                std::int64_t lane = 0;
+                fold_word(result, word_index(it, result, kept, lane), f, v);
+            }
+        });
+    });
+    if (!f.by_magnitude) return;
+    each_word(word_count, [&](Ref i) {
+        const Ref w = e_.make(node->type, {lanes}, ir::Register{result.array, i});
+        const Ref all = e_.make(node->type, {lanes}, ir::Unary{ir::UnaryOp::abs, w});
+        emit(ir::Set{result.array, i, fold(r.op, all, splat(identity(r.op, node->type), lanes))});
     });
 }
 
@@ -175,16 +236,38 @@ Ref TileCode::over_warp(ir::ReduceOp op, Ref value) {
                      e_.make(u64, {}, ir::Cast{second}));
 }
 
+/// A warp's vote on what its threads hold: each folds its own, the lanes vote.
+void TileCode::vote(Ref node) {
+    const auto& v = *node->as<ir::WarpReduce>();
+    Ref held = nullptr;
+    if (v.value->scalar()) {
+        held = scalar(v.value);
+    } else {
+        const RegisterTile own = declare(Layout{}, boolean, -1, 1, "held");
+        Iteration it(plan_.layout(v.value), e_, in_.threads);
+        prepare(it, {v.value});
+        held = e_.make(boolean, {}, ir::Register{own.array, e_.i32(0)});
+        emit(ir::Set{own.array, e_.i32(0), identity(v.op, boolean)});
+        in_loops(it, [&] {
+            it.each_constant(
+                {}, [&] { emit(ir::Set{own.array, e_.i32(0), fold(v.op, held, element(it, v.value, it.root))}); });
+        });
+    }
+    values_[node->id] = snapshot("vote", e_.make(boolean, {}, ir::WarpReduce{v.op, held}));
+}
+
 void TileCode::fold_lanes(const ir::Reduce& r, const RegisterTile& result, const Layout& layout) {
     const std::vector<int> masks = lane_masks(layout, r.axis);
     if (masks.empty()) return;
     const bool whole = r.op == ir::ReduceOp::sum ? masks.size() == 5 : owns_warp(layout, r.axis);
     each_word(out_.arrays[static_cast<std::size_t>(result.array)].words, [&](Ref i) {
-        const Ref held = e_.make(result.type, {}, ir::Register{result.array, i});
-        if (const Ref all = whole ? over_warp(r.op, held) : nullptr) return emit(ir::Set{result.array, i, all});
+        const Shape shape = result.pack > 1 ? Shape{result.pack} : Shape{};
+        const Ref held = e_.make(result.type, shape, ir::Register{result.array, i});
+        if (const Ref all = whole && result.pack == 1 ? over_warp(r.op, held) : nullptr)
+            return emit(ir::Set{result.array, i, all});
         for (int mask : masks) {
-            const Ref mine = e_.make(result.type, {}, ir::Register{result.array, i});
-            emit(ir::Set{result.array, i, fold(r.op, mine, e_.make(result.type, {}, ir::Shuffle{mine, mask}))});
+            const Ref mine = e_.make(result.type, shape, ir::Register{result.array, i});
+            emit(ir::Set{result.array, i, fold(r.op, mine, e_.make(result.type, shape, ir::Shuffle{mine, mask}))});
         }
     });
 }
@@ -238,7 +321,8 @@ void TileCode::reduce(Ref node) {
     const auto& r = *node->as<ir::Reduce>();
     const Layout& layout = plan_.layout(r.value);
     const Layout own = canonical(project(layout, r.axis));
-    RegisterTile result = declare(own, node->type, -1, 1, name_of(r.op));
+    const int beside = packed_beside(r, node->type, layout);
+    RegisterTile result = declare(own, node->type, beside, beside < 0 ? 1 : 2, name_of(r.op));
     fold_registers(node, result);
     fold_lanes(r, result, layout);
     fold_warps(r, result, layout, node->shape);

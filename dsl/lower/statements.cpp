@@ -51,7 +51,15 @@ void TileCode::order(const ir::View& view) {
     if (plan_.needs_order(view.space, view.memory)) emit(ir::Barrier{});
 }
 
-void TileCode::emit(ir::StatementOp op) { body_->push_back({place_, std::move(op)}); }
+void TileCode::emit(ir::StatementOp op) {
+    if (warp_scopes_ > 0 && std::holds_alternative<ir::Barrier>(op))
+        throw UsageError(
+            place_,
+            "inside a condition by warps something crosses warps here: a reduction, a change of layout or an "
+            "access that others must be ordered with; use a condition of the block (any, all), or load the "
+            "tile with lanes = 32, so that a warp holds whole lines");
+    body_->push_back({place_, std::move(op)});
+}
 
 std::string TileCode::new_name(const std::string& wanted) {
     const int n = names_[wanted]++;
@@ -274,12 +282,13 @@ void TileCode::lower_bind(Ref node) {
         order(load->view);
         if (!node->scalar()) return load_tile(node);
         const RegisterTile word = declare(Layout{}, node->type, -1, 1, memory_name(load->view));
-        load_piece(load->view, scalar(load->fill), word);
+        load_piece(load->view, scalar(load->fill), word, load->cache);
         values_[node->id] = e_.make(node->type, {}, ir::Register{word.array, e_.i32(0)});
         return;
     }
     if (node->as<ir::Reduce>()) return reduce(node);
     if (node->as<ir::Least>()) return least(node);
+    if (node->as<ir::WarpReduce>()) return vote(node);
     if (node->as<ir::Match>()) require_lanes(node);
     if (node->as<ir::Mma>()) return mma(node);
     if (const auto* v = node->as<ir::VariableRead>()) {
@@ -326,14 +335,17 @@ Ref TileCode::uniform(Ref number) {
 }
 
 void TileCode::lower_loop(const ir::For& loop) {
-    const Ref begin = uniform(loop.begin), end = uniform(loop.end), step = uniform(loop.step);
+    const Ref begin = uniform(loop.begin), step = uniform(loop.step);
+    const Ref end = loop.warp ? scalar(loop.end) : uniform(loop.end);
     const int id = out_.loops++;
     loop_of_[static_cast<std::size_t>(loop.loop)] = id;
-    emit(ir::For{id, loop.when ? "when" : "step", begin, end, step, false, {}, loop.when});
+    emit(ir::For{id, loop.when ? "when" : "step", begin, end, step, false, {}, loop.when, loop.warp});
     ir::Body* const outer = body_;
     body_ = &body_->back().as<ir::For>()->body;
     named_.emplace_back();
+    warp_scopes_ += loop.warp;
     lower_body(loop.body);
+    warp_scopes_ -= loop.warp;
     named_.pop_back();
     body_ = outer;
     if (loop.when) hoist_barrier(*body_);
@@ -349,7 +361,7 @@ void TileCode::lower_statement(const ir::Statement& s) {
     if (const auto* b = s.as<ir::Bind>()) return lower_bind(b->value);
     if (const auto* st = s.as<ir::Store>()) {
         order(st->view);
-        return store_piece(st->view, st->value);
+        return store_piece(st->view, st->value, st->cache);
     }
     if (const auto* a = s.as<ir::Accumulate>()) {
         order(a->view);

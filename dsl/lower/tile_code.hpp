@@ -79,10 +79,10 @@ private:
     Run run_along(Iteration& it, const std::vector<int>& axis, std::int64_t most) const;
     void require_whole_bytes(const ir::View& view, const Run& run, int axis, int most) const;
     void load_tile(Ref node);
-    void load_piece(const ir::View& view, Ref fill, const RegisterTile& tile);
-    void store_piece(const ir::View& view, Ref value);
-    void store_registers(const ir::View& view, const RegisterTile& tile);
-    bool store_regrouped(const ir::View& view, Ref value, int axis, int most);
+    void load_piece(const ir::View& view, Ref fill, const RegisterTile& tile, ir::Cache cache = ir::Cache::normal);
+    void store_piece(const ir::View& view, Ref value, ir::Cache cache);
+    void store_registers(const ir::View& view, const RegisterTile& tile, ir::Cache cache = ir::Cache::normal);
+    bool store_regrouped(const ir::View& view, Ref value, int axis, int most, ir::Cache cache);
     void add_piece(const ir::View& view, Ref value);
     void report_piece(const ir::Report& r);
     struct Address {
@@ -117,13 +117,28 @@ private:
     void reduce(Ref node);
     Ref magnitude_of(Ref value) const;
     int folded_together(const ir::Reduce& r, Element type, const Iteration& it, int& digit) const;
+    int packed_beside(const ir::Reduce& r, Element type, const Layout& layout);
     RegisterTile partial_words(const RegisterTile& result, int lanes);
     void add_product(Iteration& it, Ref product, Ref index, const RegisterTile& result);
+    struct Folding {
+        ir::ReduceOp op;
+        Element type;
+        int lanes;  // of the words
+        Ref value;  // what is folded: of a maximum by magnitude, what stands under |·|
+        Ref start;
+        bool by_magnitude;
+    };
+    Folding folding_of(const ir::Reduce& r, Element type, int lanes);
+    Ref folded(const Folding& f, Ref a, Ref b);
+    Ref splat(Ref value, int lanes);
+    void fold_word(const RegisterTile& words, Ref index, const Folding& f, Ref v);
     void fold_registers(Ref node, const RegisterTile& result);
+    void fold_beside(Ref node, const RegisterTile& result, Iteration& it);
     void fold_lanes(const ir::Reduce& r, const RegisterTile& result, const Layout& layout);
     void fold_warps(const ir::Reduce& r, const RegisterTile& result, const Layout& layout, const Shape& extents);
     Ref fold(ir::ReduceOp op, Ref a, Ref b);
     Ref over_warp(ir::ReduceOp op, Ref value);
+    void vote(Ref node);
     Ref identity(ir::ReduceOp op, Element type);
 
     // least.cpp
@@ -151,6 +166,7 @@ private:
     Place place_;
     std::map<int, RegisterTile> tiles_;  // by recorded node id
     std::map<int, Ref> values_;          // rank 0, by recorded node id
+    int warp_scopes_ = 0;                // conditions by warps around the statement
     std::vector<int> seen_;              // views that have a tile in this statement only
     std::map<const Plan::Conversion*, RegisterTile> converted_;
     std::vector<RegisterTile> variables_;

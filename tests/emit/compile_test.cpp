@@ -126,6 +126,7 @@ bool has_operation(BinaryOp op, Element type) {
     const bool bits = op == BinaryOp::bit_and || op == BinaryOp::bit_or || op == BinaryOp::bit_xor;
     const bool whole = bits || op == BinaryOp::mod || op == BinaryOp::shl || op == BinaryOp::shr;
     if (op == BinaryOp::max_magnitude) return type == f16 || type == bf16;
+    if (op == BinaryOp::min_nan || op == BinaryOp::max_nan) return type == f16 || type == bf16 || type == f32;
     return op == BinaryOp::div_bounded ? type == f32 : !whole || is_integer(type);
 }
 
@@ -151,6 +152,10 @@ ir::Program arithmetic(Element type) {
         if (op >= BinaryOp::eq) {
             const Ref t = b.binary(op, a, c);
             b.store(out(truth, 1), {b.binary(BinaryOp::bit_or, b.shuffle(t, 1), b.unary(UnaryOp::bit_not, t))});
+            if (type == bf16 || type == f16) {
+                const auto one = [&](int lane) { return b.cast(type, b.binary(op, b.lane(p, lane), b.lane(q, lane))); };
+                b.store(out(y, 2), {b.pack({one(0), one(1)})});
+            }
             if (lanes > 1) b.store(out(y, lanes), {b.select(b.make(boolean, p->shape, ir::Binary{op, p, q}), q, p)});
             continue;
         }

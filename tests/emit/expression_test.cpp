@@ -65,6 +65,7 @@ TEST_CASE("expressions: floats keep the order in which they are written") {
     CHECK(b.scalar(b.add(x, b.add(y, x))) == "x[0] + (x[1] + x[0])");
     CHECK(b.scalar(b.mul(x, b.mul(y, x))) == "x[0] * (x[1] * x[0])");
     CHECK(b.scalar(b.binary(BinaryOp::max, x, b.f(1))) == "fmaxf(x[0], 1.0f)");
+    CHECK(b.scalar(b.binary(BinaryOp::max_nan, x, b.f(1))) == "max_nan(x[0], 1.0f)");
 }
 
 TEST_CASE("expressions: widening casts and suffixes only where nothing else says the type") {
@@ -275,6 +276,12 @@ TEST_CASE("expressions: packed operations keep the word") {
     CHECK(b.word(b.unary(UnaryOp::neg, q)) == "q[0] ^ 0x80808080u");
     CHECK(b.scalar(b.unary(UnaryOp::abs, b.lane(h, 1))) == "(h[0] >> 16) & 0x7fffu");
     CHECK(b.word(b.binary(BinaryOp::max, h, k)) == "max_bf16x2(h[0], h[1])");
+    CHECK(b.word(b.binary(BinaryOp::min_nan, h, b.binary(BinaryOp::max_nan, k, h))) ==
+          "min_nan_bf16x2(h[0], max_nan_bf16x2(h[1], h[0]))");
+    const auto above = [&](int lane) { return b.cast(bf16, b.binary(BinaryOp::gt, b.lane(h, lane), b.lane(k, lane))); };
+    CHECK(b.word(b.pack({above(0), above(1)})) == "one_if_gt_bf16x2(h[0], h[1])");
+    const Ref other = b.cast(bf16, b.binary(BinaryOp::ge, b.lane(h, 1), b.lane(k, 1)));
+    CHECK(b.word(b.pack({above(0), other})).find("one_if") == std::string::npos);
     CHECK(b.word(b.mul(g, g)) == "mul_f16x2(g[0], g[0])");
     CHECK(b.word(b.shuffle(h, 8)) == "__shfl_xor_sync(0xffffffffu, h[0], 8)");
     CHECK(b.word(b.binary(BinaryOp::div, h, k)) ==

@@ -139,6 +139,11 @@ TEST_CASE("loads and stores say what does not fit", "[front]") {
 }
 
 TEST_CASE("a swizzle stays inside its tile", "[front]") {
+    CHECK_THAT(refused([](Kernel& k) {
+                   const auto tile = k.shared<f32>("s", {8});
+                   store(tile.whole(), load(tile.whole()), {.cache = Cache::streaming});
+               }),
+               says("streaming access to the shared tile s"));
     const auto swizzled = [](SwizzleOptions s) { return refused([=](Kernel& k) { k.shared<f32>("s", {3, 16}, s); }); };
     CHECK_THAT(swizzled({3, 0, 2}), says("shift >= bits"));
     CHECK_THAT(swizzled({0, 0, -2}), says("out of range"));

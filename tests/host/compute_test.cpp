@@ -122,6 +122,26 @@ TEST_CASE("min and max drop NaN and order the zeros", "[host]") {
     }
 }
 
+TEST_CASE("min_nan and max_nan keep NaN and order the zeros", "[host]") {
+    struct Zeros {
+        Element type;
+        std::uint64_t minus_zero, one, nan, canonical;
+    };
+    for (const Zeros& z : {Zeros{f32, 0x80000000, 0x3F800000, 0xFFC12345, 0x7FFFFFFF},
+                           Zeros{bf16, 0x8000, 0x3F80, 0xFFC1, 0x7FFF}, Zeros{f16, 0x8000, 0x3C00, 0xFE01, 0x7FFF}}) {
+        for (auto op : {BinaryOp::min_nan, BinaryOp::max_nan}) {
+            expect_binary(z.type, op, z.nan, z.one, z.canonical);
+            expect_binary(z.type, op, z.one, z.nan, z.canonical);
+            expect_binary(z.type, op, z.nan, z.nan, z.canonical);
+            expect_binary(z.type, op, z.one, z.one, z.one);
+        }
+        expect_binary(z.type, BinaryOp::max_nan, z.minus_zero, 0, 0);
+        expect_binary(z.type, BinaryOp::min_nan, 0, z.minus_zero, z.minus_zero);
+        expect_binary(z.type, BinaryOp::max_nan, 0, z.one, z.one);
+        expect_binary(z.type, BinaryOp::min_nan, 0, z.one, 0);
+    }
+}
+
 TEST_CASE("small floats compute in f32 and round once", "[host]") {
     expect_binary(bf16, BinaryOp::add, 0x3F80, 0x3B80, 0x3F80);  // 1 + 2^-8: a tie, to even
     expect_binary(bf16, BinaryOp::add, 0x3F81, 0x3B80, 0x3F82);  // 1 + 2^-7 + 2^-8: a tie, up to even

@@ -88,6 +88,8 @@ TEST_CASE("any difference of a statement is seen") {
         {"coordinate", [](Lowered& s) { s.first<LoadVector>().access.coordinates[0] = s.column; }},
         {"fill", [](Lowered& s) { s.first<LoadVector>().fill = s.constant(bf16, 1); }},
         {"words", [](Lowered& s) { std::swap(s.first<StoreVector>().words[0], s.first<StoreVector>().words[1]); }},
+        {"cache", [](Lowered& s) { s.first<LoadVector>().access.cache = Cache::streaming; }},
+        {"by warps", [](Lowered& s) { s.first<For>().warp = true; }},
         {"let", [](Lowered& s) { s.first<Let>().value = s.thread(); }},
     };
     const Lowered plain;
@@ -111,6 +113,9 @@ TEST_CASE("sharing counts: one bound tile twice is not two tiles") {
         return s.p;
     };
     CHECK(equal(stores(false), stores(false)));
+    Recorded normal, streaming;
+    streaming.first<Store>().cache = Cache::streaming;
+    CHECK_FALSE(equal(normal.p, streaming.p));
     CHECK_FALSE(equal(stores(true), stores(false)));
     CHECK_FALSE(equal(stores(false), stores(true)));
 }

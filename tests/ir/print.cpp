@@ -89,6 +89,13 @@ TEST_CASE("packed axes, picked axes and steps print") {
     const Ref piece = s.node(bf16, {1024}, Load{view, s.constant(bf16, 0), {8}});
     CHECK(print_line(s.p, s.statement(Assign{0, piece})) ==
           "s = load x.block[pick, 1024] at (block0 * 4, 0) fill 0.0 per thread [8]");
+    const Ref streamed = s.node(bf16, {1024}, Load{view, s.constant(bf16, 0), {}, 0, Cache::streaming});
+    CHECK(print_line(s.p, s.statement(Assign{0, streamed})) ==
+          "s = load x.block[pick, 1024] at (block0 * 4, 0) fill 0.0 streaming");
+    CHECK(print_line(s.p, s.statement(Store{view, piece, Cache::streaming})).ends_with("at (block0 * 4, 0) streaming"));
+    const Ref vote = s.cast(i64, s.node(boolean, {}, WarpReduce{ReduceOp::min, s.constant(boolean, 1)}));
+    CHECK(print_line(s.p, s.statement(For{0, "i", s.wide(0), vote, s.wide(1), false, {}, true, true})) ==
+          "when by warps warp_min(true) {");
     const Statement loop = s.statement(For{0, "i", s.wide(0), s.tokens, s.wide(16), false, {}});
     CHECK(print_line(s.p, loop) == "for i in [0, tokens) step 16 {");
 }
@@ -109,6 +116,7 @@ TEST_CASE("expressions have the parentheses that C++ needs and no others") {
     CHECK(print(op(BinaryOp::eq, op(BinaryOp::eq, x, y), op(BinaryOp::eq, y, z))) ==
           "(scalar0 == scalar1) == (scalar1 == loop2)");
     CHECK(print(op(BinaryOp::max, b.add(x, y), z)) == "max(scalar0 + scalar1, loop2)");
+    CHECK(print(op(BinaryOp::max_nan, x, op(BinaryOp::min_nan, y, z))) == "max_nan(scalar0, min_nan(scalar1, loop2))");
     CHECK(print(b.unary(UnaryOp::neg, b.add(x, y))) == "-(scalar0 + scalar1)");
     CHECK(print(b.unary(UnaryOp::neg, b.unary(UnaryOp::neg, x))) == "-(-scalar0)");
     CHECK(print(b.unary(UnaryOp::neg, b.wide(-3))) == "-(-3)");

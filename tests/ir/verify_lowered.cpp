@@ -173,6 +173,17 @@ TEST_CASE("accesses fit the memory, the vector and the predicate") {
 
 TEST_CASE("barriers and shuffles need control that is equal for all threads") {
     const Breach<L> breaches[] = {
+        {"uniform-control", "a barrier",  // of a condition by warps, also where it is alike for all
+         [](L& s) {
+             s.p.body.push_back(s.statement(
+                 For{s.p.loops++, "k", s.wide(0), s.wide(1), s.wide(1), false, {s.statement(Barrier{})}, true, true}));
+         }},
+        {"uniform-control", "the threads of a warp",
+         [](L& s) {
+             const Ref own = s.cast(i64, s.node(boolean, {}, Binary{BinaryOp::lt, s.column, s.narrow(7)}));
+             s.p.body.push_back(s.statement(For{s.p.loops++, "k", s.wide(0), own, s.wide(1), false, {}, true, true}));
+         }},
+        {"cache", "no cache", [](L& s) { shared_store(s).access.cache = Cache::streaming; }},
         {"uniform-control", "a barrier", [](L& s) { diverge(s, s.statement(Barrier{}), s.cast(i64, s.column)); }},
         {"uniform-control", "a barrier",
          [](L& s) {

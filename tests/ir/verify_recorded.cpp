@@ -74,6 +74,25 @@ TEST_CASE("operands fit their operations") {
         {"operand-type", "not defined", [](R& s) { put(s, bf16, {4, 1024}, Unary{UnaryOp::exp, tile(s)}); }},
         {"operand-type", "not defined", [](R& s) { put(s, bf16, {4, 1024}, Unary{UnaryOp::log1p, tile(s)}); }},
         {"operand-type", "not defined", [](R& s) { put(s, bf16, {4, 8}, Least{tile(s), 1, 0, 8}); }},
+        {"operand-type", "not defined", [](R& s) { put(s, i64, {}, Binary{BinaryOp::max_nan, s.tokens, s.tokens}); }},
+        {"operand-type", "votes on a mask", [](R& s) { put(s, i64, {}, WarpReduce{ReduceOp::max, ints(s)}); }},
+        {"vote", "another value",
+         [](R& s) {
+             const Ref vote = s.bind(s.p.body, s.node(boolean, {}, WarpReduce{ReduceOp::max, s.constant(boolean, 1)}));
+             put(s, i64, {}, Select{vote, s.tokens, s.tokens});
+         }},
+        {"vote", "a warp's vote",
+         [](R& s) {
+             const Ref truth = s.cast(i64, s.constant(boolean, 1));
+             s.p.body.push_back(s.statement(For{s.p.loops++, "i", s.wide(0), truth, s.wide(1), false, {}, true, true}));
+         }},
+        {"cache", "no cache",
+         [](R& s) {
+             for (Statement& statement : s.p.body)
+                 if (auto* store = statement.as<Store>())
+                     store->view = View{Space::shared, 0, {{s.wide(0), 4, false}, {s.wide(0), 64, false}}},
+                     store->cache = Cache::streaming;
+         }},
         {"operand-type", "not defined", [](R& s) { put(s, i64, {4, 8}, Unary{UnaryOp::popcount, ints(s)}); }},
         {"axis", "the lanes of a warp", [](R& s) { put(s, u32, {4, 8}, Match{ints(s), 1}); }},
         {"result-type", "a bit a lane", [](R& s) { put(s, i64, {4, 8}, Match{ints(s), 1}); }},

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "tests/lower/run.hpp"
 
@@ -86,4 +87,73 @@ TEST_CASE("a loop that is written out knows its index", "[lower]") {
         kernel.run({}, x, y);
         for (std::size_t r = 0; r < 8; ++r) CHECK(y[r] == 0.5f + x[4 * r] + x[4 * r + 1] + x[4 * r + 2] + x[4 * r + 3]);
     });
+}
+
+TEST_CASE("warps take one case or the other", "[lower]") {
+    const Program p = record("by_warps", [](Kernel& k) {
+        const auto x = k.input<f32>("x", {2, 512});
+        const auto y = k.output<f32>("y", {2, 512});
+        const auto way = k.output<i32>("way", {2, 128}, {.align = 4});
+        k.threads(128);
+        const auto [m] = k.grid(2);
+        const auto v = load(x.block({1, 512}, {m, 0}), {.per_thread = {1, 4}, .cache = Cache::streaming});
+        const auto least = reduce_min(v.split(axis<1>, 4), axis<2>).squeeze(axis<2>);
+        auto taken = k.variable(full({1, 128}, Value<i32, 0>(0)));
+        const auto put = [&](const Value<f32, 2>& value) {
+            // The largest of eight neighbouring threads' values: lanes of one warp.
+            const auto most = reduce_max(value.split(axis<1>, 32), axis<2>);
+            store(y.block({1, 512}, {m, 0}), (value.split(axis<1>, 32) + most).merge(axis<1>),
+                  {.cache = Cache::streaming});
+        };
+        k.when(warp_all(least > 0.0f), [&] {
+             put(v);
+             taken = full({1, 128}, Value<i32, 0>(1));
+         }).otherwise([&] {
+            put(abs(v));
+            k.when(warp_any(least < -100.0f), [&] { taken = full({1, 128}, Value<i32, 0>(2)); });
+        });
+        store(way.block({1, 128}, {m, 0}), taken.get());
+    });
+    on_targets(p, [&](const Lowered& kernel) {
+        CHECK(kernel.count<ir::Barrier>() == 0);
+        CHECK(kernel.text().find("st.global.cs") != std::string::npos);
+        CHECK(kernel.text().find("ld.global.cs.nc") != std::string::npos);
+        auto x = numbers<float>(1024, 1, 90);
+        x[130] = -7, x[600] = -0.0f, x[1000] = -200;  // warps 1, 4 and 7
+        std::vector<float> y(1024);
+        std::vector<std::int32_t> way(256);
+        kernel.run({}, x, y, way);
+        const std::int32_t ways[] = {1, 0, 1, 1, 0, 1, 1, 2};
+        for (std::size_t i = 0; i < 256; ++i) CHECK(way[i] == ways[i / 32]);
+        for (std::size_t i = 0; i < 1024; ++i) {
+            float most = 0;
+            for (std::size_t j = i / 32 * 32; j < i / 32 * 32 + 32; ++j) most = std::max(most, std::fabs(x[j]));
+            CHECK(y[i] == std::fabs(x[i]) + most);
+        }
+    });
+}
+
+TEST_CASE("what crosses warps is refused inside a condition by warps", "[lower]") {
+    const auto refused = [](bool all) {
+        const Program p = record("crossing", [=](Kernel& k) {
+            const auto x = k.input<f32>("x", {512});
+            const auto y = k.output<f32>("y", {512});
+            k.threads(128);
+            k.grid(1);
+            const auto v = load(x.block({512}, {0}));
+            k.when(warp_any(v > 0.0f), [&] {
+                const auto rows = v.split(axis<0>, all ? 512 : 128);
+                store(y.block({512}, {0}), (rows + reduce_max(rows, axis<1>)).merge(axis<0>));
+            });
+        });
+        std::string said;
+        try {
+            on_targets(p, [](const Lowered&) {});
+        } catch (const UsageError& e) {
+            said = e.what();
+        }
+        return said;
+    };
+    CHECK(refused(true).find("inside a condition by warps something crosses warps") != std::string::npos);
+    CHECK(refused(false).empty());
 }

@@ -1,3 +1,4 @@
+#include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
@@ -132,6 +133,38 @@ TEST_CASE("NaN passes the clamp and becomes the NaN code, alone", "[swiglu]") {
         expected[3] = expected[5] = 0x7F;
         CHECK(values_of<std::uint8_t>(q.data) == expected);
     }
+}
+
+TEST_CASE("warps that divide with bounds and warps that do not give one row", "[swiglu]") {
+    // 512 channels: four warps, of which the third meets a gate of −90. NaN and a clamp between two BF16 numbers.
+    std::vector<std::uint16_t> x(2 * 512);
+    for (std::size_t i = 0; i < 512; ++i) {
+        x[i] = reference::bf16_nearest(0.25f * static_cast<float>(i % 7) - 0.5f);
+        x[512 + i] = reference::bf16_nearest(i % 5 == 0 ? -1.0f : 0.75f);
+    }
+    x[300] = reference::bf16_nearest(-90.0f);
+    x[7] = 0x7FC0;
+    const float c = 0.7505f;
+    std::vector<std::int64_t> count{0, 0, 0}, expected_count{0, 0, 0};
+    std::vector<float> v(512);
+    for (std::size_t i = 0; i < 512; ++i) {
+        const float gate = std::bit_cast<float>(std::uint32_t{x[i]} << 16);
+        const float linear = std::bit_cast<float>(std::uint32_t{x[512 + i]} << 16);
+        expected_count[0] += gate > c, expected_count[1] += linear > c, expected_count[2] += linear < -c;
+        const float g = gate > c ? c : gate, l = linear > c ? c : linear < -c ? -c : linear;
+        v[i] = g / (1.0f + static_cast<float>(std::exp(-static_cast<double>(g)))) * l;
+    }
+    swiglu::ForwardOptions o;
+    o.swiglu_clamp_value = c;
+    o.round_sf = true;
+    swiglu::ForwardMaps maps;
+    maps.clamped_count = writable(count);
+    const auto q = swiglu::forward_and_per_token_cast(host.stream(), view(x, bf16, {1, 1024}), o, maps);
+    CHECK(count == expected_count);
+    const std::vector<std::uint8_t> codes = values_of<std::uint8_t>(q.data);
+    const std::vector<float> sf = values_of<float>(q.sf);
+    for (std::size_t i = 0; i < 512; ++i)
+        CHECK(codes[i] == (i == 7 ? 0x7F : reference::e4m3_nearest(v[i] / sf[i / 128])));
 }
 
 TEST_CASE("large gates of both signs", "[swiglu]") {

@@ -44,6 +44,8 @@ std::uint64_t float_operation(BinaryOp op, Element type, float a, float b) {
         case BinaryOp::sub: return float_bits(type, a - b);
         case BinaryOp::mul: return float_bits(type, a * b);
         case BinaryOp::div: return float_bits(type, a / b);
+        case BinaryOp::min_nan: return float_bits(type, std::isnan(a) || std::isnan(b) ? NAN : smaller(a, b));
+        case BinaryOp::max_nan: return float_bits(type, std::isnan(a) || std::isnan(b) ? NAN : larger(a, b));
         case BinaryOp::min: return float_bits(type, smaller(a, b));
         case BinaryOp::max: return float_bits(type, larger(a, b));
         case BinaryOp::eq: return a == b;

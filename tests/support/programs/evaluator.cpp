@@ -259,6 +259,13 @@ private:
         });
         return out;
     }
+    /// Of the whole tile: programs must mean the same however it is spread over warps.
+    Tile compute(Ref, const ir::WarpReduce& vote) {
+        const Tile& a = value(vote.value);
+        const auto holds = [](std::uint64_t truth) { return truth != 0; };
+        const bool any = std::any_of(a.elements.begin(), a.elements.end(), holds);
+        return one(vote.op == ir::ReduceOp::max ? any : std::all_of(a.elements.begin(), a.elements.end(), holds));
+    }
     Tile compute(Ref node, const ir::Least& l) {
         const Tile& a = value(l.value);
         const std::int64_t width = is_signed_integer(node->type) ? bits_of(node->type) - 1 : bits_of(node->type);

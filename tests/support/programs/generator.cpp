@@ -187,7 +187,7 @@ private:
                     if (depth >= 2)
                         step_arithmetic(random_, pool_);
                     else
-                        random_.one_in(3) ? condition(depth) : loop(depth);
+                        random_.one_in(3) ? (random_.one_in(4) ? by_warps() : condition(depth)) : loop(depth);
                     break;
                 case 12: step_lookup(random_, pool_); break;
                 default: step_arithmetic(random_, pool_); break;
@@ -294,6 +294,25 @@ private:
         pool_.shrink(outside);
         for (std::size_t t = outside_shared; t < shared_.size(); ++t) shared_[t].filled = false;
         pool_.add({detail::variable_read(variable, here()), now.type, now.shape, now.bound, now.whole});
+    }
+
+    /// |v| by two ways, of which each warp takes the one that fits what it holds.
+    void by_warps() {
+        const Item* found = pool_.find(random_, [](const Item& i) { return has_arithmetic(i.type); });
+        if (found == nullptr) return;
+        const Item v = clamped(*found, variable_limit);
+        const int variable = detail::variable(v.node, here());
+        const Ref zero = detail::constant(v.type, std::int64_t{0}, here());
+        const Ref all =
+            detail::warp_vote(ir::ReduceOp::min, detail::binary(ir::BinaryOp::gt, v.node, zero, here()), here());
+        detail::open_when(all, here());
+        detail::assign(variable, v.node, here());
+        detail::close_scope();
+        detail::open_when(detail::unary(ir::UnaryOp::bit_not, all, here()), here());
+        detail::assign(variable, detail::unary(ir::UnaryOp::abs, v.node, here()), here());
+        detail::close_scope();
+        const double bound = is_integer(v.type) ? largest(v.type) + 1 : variable_limit;
+        pool_.add({detail::variable_read(variable, here()), v.type, v.shape, bound, v.whole});
     }
 
     /// One or both cases of a condition on some tile's elements or on the block's index; a variable carries what

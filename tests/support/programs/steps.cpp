@@ -50,6 +50,10 @@ void add(Pool& pool, Item item) {
 
 void float_arithmetic(Random& random, Pool& pool, const Item& a, const Item& b, const Shape& shape) {
     const bool whole = a.whole && b.whole;
+    if (random.one_in(8)) {  // NaN never comes here: what the two say about it is tested elsewhere
+        const BinaryOp op = random.pick({BinaryOp::min_nan, BinaryOp::max_nan});
+        return add(pool, {binary(op, a.node, b.node), a.type, shape, std::max(a.bound, b.bound), whole});
+    }
     switch (random.between(0, 5)) {
         case 0:
             return add(pool, {binary(BinaryOp::add, a.node, b.node), a.type, shape, 1.01 * (a.bound + b.bound), whole});
