@@ -8,6 +8,12 @@
 
 namespace tessera::swiglu {
 
+/// A row tile [1, columns] as [vectors of a thread, threads, elements of a vector].
+template <Element T>
+Value<T, 3> by_threads(const Value<T, 2>& row, std::int64_t threads, std::int64_t vector) {
+    return row.squeeze(axis<0>).split(axis<0>, threads * vector).split(axis<1>, vector);
+}
+
 /// Values within a clamp, and where they were beyond it. NaN is never beyond.
 template <int R>
 struct Cut {
@@ -17,15 +23,12 @@ struct Cut {
 /// At most c.
 template <int R>
 Cut<R> cut_above(const Value<f32, R>& v, const Value<f32, 0>& c) {
-    const auto beyond = v > c;
-    return {select(~beyond, v, c), beyond};
+    return {min_nan(v, c), v > c};
 }
-/// Between −c and c > 0. One select with c under v's sign: two, one in the other, become a branch on the device.
+/// Between −c and c > 0.
 template <int R>
 Cut<R> cut_both(const Value<f32, R>& v, const Value<f32, 0>& c) {
-    const auto beyond = abs(v) > c;
-    const auto edge = bitcast<f32>((bitcast<u32>(v) & 0x80000000u) | bitcast<u32>(c));
-    return {select(~beyond, v, edge), beyond};
+    return {max_nan(min_nan(v, c), -c), abs(v) > c};
 }
 
 /// d = 1 + e^(−v), ready to divide by with IEEE's bits and without IEEE's branch. From 2⁶³ on d is scaled down by 2⁻⁶⁴,
@@ -61,9 +64,16 @@ Value<f32, R> silu(const Value<f32, R>& v) {
 
 /// No element of the row tile is below −60; NaN may be among them. Then 1 + e^(−v) is at most 2⁸⁷, and v / (1 + e^(−v))
 /// a bounded division: where v is huge or tiny the divisor is exactly 1 or 2.
+constexpr float least_bounded = -60.0f;
 template <Element T>
 Value<boolean, 0> is_bounded(const Value<T, 2>& v) {
-    return cast<f32>(reduce_min(v, axis<1>).squeeze(axis<1>).squeeze(axis<0>)) >= -60.0f;
+    return cast<f32>(reduce_min(v, axis<1>).squeeze(axis<1>).squeeze(axis<0>)) >= least_bounded;
+}
+/// The same of what each warp holds of it: `threads` threads hold vectors of the row in turn.
+template <Element T>
+WarpTruth is_bounded_by_warps(const Value<T, 2>& v, std::int64_t threads, std::int64_t vector) {
+    const auto least = reduce_min(by_threads(v, threads, vector), axis<0>);
+    return warp_all(cast<f32>(reduce_min(least, axis<2>)) >= least_bounded);
 }
 /// silu of what is bounded.
 template <int R>

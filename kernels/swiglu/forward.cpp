@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t most_elements_per_thread = 32;
 /// Blocks add to the same three counters, one after the other: few of them should.
-constexpr std::int64_t rows_that_count_together = 8;
+constexpr std::int64_t rows_that_count_together = 4;
 constexpr std::int64_t longest_row_in_registers = 256 * most_elements_per_thread;
 
 /// Columns of each half that a block handles, and its threads.
@@ -43,6 +43,20 @@ Tile choose_tile(std::int64_t hidden, std::int64_t unit, std::int64_t vector) {
     return best;
 }
 
+/// Whether the clamp is a number of the input's type: values are then cut as they are loaded, two at a time.
+template <Element In>
+bool is_number_of(float c) {
+    return In == f32 || (std::bit_cast<std::uint32_t>(c) & 0xFFFFu) == 0;
+}
+/// The largest number of the input's type that is at most c > 0: what is above one is above the other.
+template <Element In>
+Value<In, 0> rounded_down(const Value<f32, 0>& c) {
+    if constexpr (In == f32)
+        return c;
+    else
+        return bitcast<bf16>(cast<u16>(bitcast<u32>(c) >> 16u));
+}
+
 /// The parameters of a forward kernel, and what one row is.
 template <Element In>
 class Row {
@@ -51,6 +65,7 @@ public:
         bool aligned)
         : shape_(shape),
           clamped_(o.swiglu_clamp_value.has_value()),
+          cut_as_loaded_(clamped_ && is_number_of<In>(*o.swiglu_clamp_value)),
           tokens_(k.dim("tokens")),
           x_(detail::ViewSpec{}),
           y_(detail::ViewSpec{}) {
@@ -94,10 +109,11 @@ public:
               by_thread_{k.variable(full({threads}, Value<f32, 0>(0.0f))),
                          k.variable(full({threads}, Value<f32, 0>(0.0f))),
                          k.variable(full({threads}, Value<f32, 0>(0.0f)))} {}
-        void add(const Row& row, const Value<f32, 2>& gate, const Value<f32, 2>& linear) {
-            add(0, gate > row.clamp_);
-            add(1, linear > row.clamp_);
-            add(2, linear < -row.clamp_);
+        void add(const Row& row, const Halves& h) {
+            const Value<In, 0> c = rounded_down<In>(row.clamp_);
+            add(0, h.gate > c);
+            add(1, h.linear > c);
+            add(2, h.linear < -c);
         }
         void store(const Row& row) const {
             for (int i = 0; i < 3; ++i)
@@ -105,23 +121,26 @@ public:
         }
 
     private:
-        // In FP32, exact up to 2²⁴: its addition is twice as fast as that of whole numbers.
+        // In the input's type, two at a time: exact in BF16 up to 2⁸, and a thread holds fewer elements of a row. Rows
+        // meet in FP32, exact up to 2²⁴.
         void add(int i, const Value<boolean, 2>& cut) {
-            const std::int64_t threads = by_thread_[i].get().extent(0);
-            const auto held = cast<f32>(cut).squeeze(axis<0>).split(axis<0>, threads * vector_).split(axis<1>, vector_);
+            const std::int64_t side_by_side = vector_ % 2 == 0 ? 2 : 1;
+            const auto ones =
+                by_threads(cast<In>(cut), by_thread_[i].get().extent(0), vector_).split(axis<2>, side_by_side);
+            const auto row = cast<f32>(reduce_sum(reduce_sum(ones, axis<0>), axis<2>));
             by_thread_[i] =
-                by_thread_[i].get() + reduce_sum(reduce_sum(held, axis<2>), axis<0>).squeeze(axis<2>).squeeze(axis<0>);
+                by_thread_[i].get() + reduce_sum(row, axis<3>).squeeze(axis<3>).squeeze(axis<2>).squeeze(axis<0>);
         }
         std::int64_t vector_;
         Variable<f32, 1> by_thread_[3];
     };
 
-    /// The activation, with silu(gate) as it is given. What is cut is counted if there are counts.
+    /// The activation, with silu(gate) as it is given.
     template <class Silu>
-    Value<f32, 2> activation(const Halves& h, Silu&& silu, Counts* counts = nullptr) const {
-        auto gate = cast<f32>(h.gate), linear = cast<f32>(h.linear);
-        if (counts) counts->add(*this, gate, linear);
-        if (clamped_) {
+    Value<f32, 2> activation(const Halves& h, Silu&& silu) const {
+        const Halves cut = cut_as_loaded_ ? within(h, rounded_down<In>(clamp_)) : h;
+        auto gate = cast<f32>(cut.gate), linear = cast<f32>(cut.linear);
+        if (clamped_ && !cut_as_loaded_) {
             gate = cut_above(gate, clamp_).value;
             linear = cut_both(linear, clamp_).value;
         }
@@ -134,8 +153,11 @@ public:
     }
 
 private:
+    static Halves within(const Halves& h, const Value<In, 0>& c) {
+        return {min_nan(h.gate, c), max_nan(min_nan(h.linear, c), -c)};
+    }
     ForwardShape shape_;
-    bool clamped_;
+    bool clamped_, cut_as_loaded_;
     Dim tokens_;
     Global<In, 3> x_;
     Global<e4m3, 2> y_;
@@ -146,6 +168,11 @@ private:
     Value<f32, 0> clamp_{detail::Ref{}}, weight_{detail::Ref{}};
     Index row_{detail::Ref{}};
 };
+
+bool cut_as_loaded(Element in, const ForwardOptions& o) {
+    return o.swiglu_clamp_value &&
+           with_element<bf16, f32>(in, [&]<Element In>() { return is_number_of<In>(*o.swiglu_clamp_value); });
+}
 
 quant::FormatLimits limits(const ForwardOptions& o) { return {448.0f, o.sf_clamp_min.value_or(1e-4f)}; }
 
@@ -178,9 +205,13 @@ Program tiles_program(std::int64_t hidden, const ForwardOptions& o, const Forwar
         const auto one_row = [&](const Index& r, typename Row<In>::Counts* counts) {
             row.locate(r);
             const auto h = row.halves(cols, n);
-            k.when(is_bounded(h.gate), [&] { quantize(row.activation(h, bounded_silu<2>, counts)); }).otherwise([&] {
-                quantize(row.activation(h, silu<2>, counts));
-            });
+            if (counts) counts->add(row, h);
+            const auto fast = [&] { quantize(row.activation(h, bounded_silu<2>)); };
+            const auto exact = [&] { quantize(row.activation(h, silu<2>)); };
+            if (whole)  // a maximum of all warps
+                k.when(is_bounded(h.gate), fast).otherwise(exact);
+            else
+                k.when(is_bounded_by_warps(h.gate, threads, vector), fast).otherwise(exact);
         };
         if (!shape.count) return one_row(m, nullptr);
         typename Row<In>::Counts counts(k, threads, vector);
@@ -204,7 +235,9 @@ Program long_rows_program(std::int64_t hidden, const ForwardOptions& o, const Fo
         if (shape.count) counts.emplace(k, threads, 8);
         auto largest = k.variable(full({1, 1}, Value<f32, 0>(0.0f)));
         k.serial(ceil_div(hidden, cols), [&](Index step) {
-            const auto v = row.activation(row.halves(cols, step), silu<2>, counts ? &*counts : nullptr);
+            const auto h = row.halves(cols, step);
+            if (counts) counts->add(row, h);
+            const auto v = row.activation(h, silu<2>);
             largest = max(largest.get(), reduce_max(abs(v), axis<1>));
         });
         if (counts) counts->store(row);
@@ -240,7 +273,8 @@ void forward_and_per_token_cast(const Stream& stream, const TensorView& x, const
     const KernelId id("swiglu_forward_and_per_token_cast",
                       {x.element, a.hidden, options.num_per_channels, options.scale_layout,
                        quant::rounds(options.scale_layout, options.round_sf), options.swiglu_clamp_value.has_value(),
-                       limits(options).amax_min, a.shape.weights, a.shape.pos_to_expert, a.shape.count, aligned});
+                       cut_as_loaded(x.element, options), limits(options).amax_min, a.shape.weights,
+                       a.shape.pos_to_expert, a.shape.count, aligned});
     const CompiledKernel& kernel = Engine::of(stream).kernel(
         stream, id, [&] { return forward_and_per_token_cast_program(x.element, a.hidden, options, a.shape, aligned); });
     launch_forward(kernel, stream, a, data, sf, options, maps);
