@@ -107,6 +107,8 @@ public:
           scales(x_sf, tile.rows / tile.a, tile.cols / tile.b, row / from.block_rows, column / from.block_columns) {}
 
 private:
+    /// Whether the codes under a scale lie in one warp: neighbours in a row.
+    bool a_warp_holds_groups() const { return tile_.a == 1 && tile_.b <= 32 * tile_.per_thread; }
     /// Codes as numbers, [rows / a, a, cols / b, b].
     Value<f16, 4> load_values() const {
         const auto codes = load(piece_, {.per_thread = {1, tile_.per_thread}});
@@ -132,15 +134,18 @@ public:
         const auto& e = scales.exponents;
         const auto no_power = (e == 255) | ((scales.bits & 0x807fffffu) != 0u);
         const auto suspect = no_power | (e == 0) | (e + 5 < to) | (to == 0);
-        const auto suspects = reduce_max(cast<i32>(suspect).merge(axis<0>), axis<0>).squeeze(axis<0>);
-        k.serial(cast<i64>(suspects), [&](Index) {
+        const auto look = [&] {
             auto largest = reduce_max(abs(load_values()), axis<3>);
             if (tile_.a > 1) largest = reduce_max(largest, axis<1>);
             const auto used = largest.squeeze(axis<3>).squeeze(axis<1>) > 0.0f;
             scales.report(no_power | ((e == 0) & used), "a scale is a positive power of two");
             scales.report((e + 5 < to) & used, "a scale is at least 2^-11 times the largest one of its output block");
             scales.report((to == 0) & used, "the largest scale of an output block is at least 2^-120");
-        });
+        };
+        if (a_warp_holds_groups())
+            k.when(warp_any(suspect), look);
+        else
+            k.when(any(suspect), look);
     }
 };
 
