@@ -9,8 +9,8 @@
 
 namespace tessera::moe {
 
-RowTile row_tile(std::int64_t length, std::int64_t vector) {
-    constexpr std::int64_t most = 10, enough = 4;
+RowTile row_tile(std::int64_t length, std::int64_t vector, std::int64_t most) {
+    constexpr std::int64_t enough = 4;
     const std::int64_t vectors = ceil_div(length, vector);
     // Fewer lanes on a row would leave it uncoalesced.
     const auto fewest =

@@ -13,8 +13,8 @@ struct RowTile {
 };
 
 /// Rows of `length` elements that move in vectors of `vector`: as little padding as a power of two of lanes allows, at
-/// most 10 vectors a thread, several rows a block if they are short.
-RowTile row_tile(std::int64_t length, std::int64_t vector);
+/// most `most` vectors a thread, several rows a block if they are short.
+RowTile row_tile(std::int64_t length, std::int64_t vector, std::int64_t most = 10);
 
 /// Errors: UsageError unless the matrix has inner stride 1 and a row stride ≥ 0 and lies on the stream's device.
 void check_rows(const char* function, const char* name, const Stream& stream, const TensorView& x);
