@@ -67,6 +67,9 @@ constexpr std::int64_t columns_of(Element in, std::int64_t hidden, bool aligned)
 }
 
 constexpr std::int64_t piece_rows = 32, pieces = strip_rows / piece_rows;
+/// Of a block that scales what it has copied. Shared memory limits the blocks of a multiprocessor, and one warp each
+/// would leave it idle: every value is converted twice.
+constexpr int pair_threads = 64;
 
 struct Form {
     std::int64_t hidden;
@@ -84,16 +87,20 @@ struct Strip {
     Global<f32, 2> sf{detail::ViewSpec{}};
     Index m{0}, n{0};
     std::int64_t cols;
+    int threads;
 
-    Strip(Kernel& k, const Form& f)
-        : tokens(k.dim("tokens")), rows(f.gather ? k.dim("rows") : tokens), cols(columns_of(In, f.hidden, f.aligned)) {
+    Strip(Kernel& k, const Form& f, int threads_of_block = strip_threads)
+        : tokens(k.dim("tokens")),
+          rows(f.gather ? k.dim("rows") : tokens),
+          cols(columns_of(In, f.hidden, f.aligned)),
+          threads(threads_of_block) {
         constexpr int vector = 128 / bits_of(In);
         const Dim pitch = k.dim("x_pitch", multiple_of(f.aligned ? vector : 1));
         x = k.input<In>("x", {tokens, f.hidden}, {.align = f.aligned ? 16 : least_align(In), .strides = {pitch, 1}});
         if (f.gather) pos_to_token = k.input<i32>("pos_to_token", {rows}, {.align = 4});
         y = k.output<e4m3>("y", {rows, f.hidden}, {.align = f.aligned ? 16 : 1});
         sf = k.output<f32>("sf", {ceil_div(rows, f.options.num_per_tokens), f.hidden}, {.align = f.aligned ? 16 : 4});
-        k.threads(strip_threads, 1);
+        k.threads(threads, 1);
         if (!f.gather) {
             const auto grid = k.grid(ceil_div(rows, strip_rows), ceil_div(f.hidden, cols));
             m = grid.x, n = grid.y;
@@ -127,7 +134,7 @@ struct Strip {
     /// Quantizes a strip that lies elsewhere, piece by piece: piece(p) reads its rows from p · piece_rows on.
     template <class Piece>
     void write_pieces(Kernel& k, const Form& f, std::int64_t side_by_side, Piece&& piece) const {
-        const std::int64_t lane_rows = strip_threads / (cols / side_by_side);
+        const std::int64_t lane_rows = threads / (cols / side_by_side);
         const auto maxima = [&](const Index& p) {  // of the rows that a thread holds
             return reduce_max(abs(piece(p)).split(axis<0>, lane_rows), axis<0>).squeeze(axis<0>);
         };
@@ -193,13 +200,14 @@ RowsAndBlocks rows_and_blocks(const Strip<e4m3>& s, const Form& f, std::int64_t 
 
 Program pair_program(const QuantizedLayout& from, const Form& f) {
     return record("per_channel_cast_pair", [=](Kernel& k) {
-        const std::int64_t codes = copied(e4m3, f.hidden, f.aligned) ? 16 : 8;
-        const Strip<e4m3> s(k, f);
+        const bool copies = copied(e4m3, f.hidden, f.aligned);
+        const std::int64_t codes = copies ? 16 : 8;
+        const Strip<e4m3> s(k, f, copies ? pair_threads : strip_threads);
         const StripScales x_sf(k, from, s.tokens, f.hidden);
         if (f.gather) s.check_gathered(k);
         const auto [rows, blocks] = rows_and_blocks(s, f, from.block_rows);
         const auto strip = s.x.window({strip_rows, s.cols}, {rows, s.n * s.cols});
-        if (copied(e4m3, f.hidden, f.aligned)) {
+        if (copies) {
             const auto tile = k.shared<e4m3>("tile", {strip_rows, s.cols});
             copy_async(tile.whole(), strip);
             const auto scales = x_sf.load(blocks, s.n * s.cols, s.cols);
