@@ -60,7 +60,7 @@ TEST_CASE("the line of a recording does not count") {
                 auto x = k.input<f32>("x", {64}, {}, here);
                 auto y = k.output<f32>("y", {64}, {}, here);
                 k.grid(1, here);
-                store(y.block({64}, {0}, here), load(x.block({64}, {0}, here), {}, here), here);
+                store(y.block({64}, {0}, here), load(x.block({64}, {0}, here), {}, here), {}, here);
             },
             here);
     };
