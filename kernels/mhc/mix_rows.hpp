@@ -49,13 +49,13 @@ public:
     Section(const MixParameters& in, std::int64_t first, std::int64_t width, std::int64_t scale)
         : in_(in), first_(first), width_(width), scale_(load(in.scale[scale])) {}
 
-    Value<f32, 2> logits(const Index& tile) const {
-        return load(in_.logits.window({mix_rows, width_}, {tile * mix_rows, first_}));
+    Value<f32, 2> logits(const Index& tile, const LoadOptions& lie = {}) const {
+        return load(in_.logits.window({mix_rows, width_}, {tile * mix_rows, first_}), lie);
     }
     Value<f32, 2> affine(const Value<f32, 2>& logits) const {
         return fma(logits, scale_, load(in_.base.window({width_}, {first_})).unsqueeze(axis<0>));
     }
-    Value<f32, 2> affine(const Index& tile) const { return affine(logits(tile)); }
+    Value<f32, 2> affine(const Index& tile, const LoadOptions& lie = {}) const { return affine(logits(tile, lie)); }
     /// A tile of a tensor of this section's own.
     Piece<f32, 2> piece(const Global<f32, 2>& of, const Index& tile) const {
         return of.block({mix_rows, width_}, {tile, 0});

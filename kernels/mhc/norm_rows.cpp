@@ -1,7 +1,6 @@
 #include "kernels/mhc/norm_rows.hpp"
 
 #include "kernels/mhc/norm_kernels.hpp"
-#include "kernels/mhc/tf32.hpp"
 #include "kernels/mhc_norm.hpp"
 
 // The kernels of norm_fn that work on the logits alone.
@@ -68,7 +67,7 @@ Program norm_backward_reduce_program(const LogitsForm& form) {
         const auto sum = load(products.block({rows, columns}, {block, 0}));
         const auto squared = load(square_sums.block({rows}, {block})).unsqueeze(axis<1>);
         const auto r = inverse_norm(squared, inner, eps);
-        store(grad_products.block({rows, columns}, {block, 0}), nearest_tf32(g * r));
+        store(grad_products.block({rows, columns}, {block, 0}), cast<f32>(cast<tf32>(g * r)));
         const auto dot = reduce_sum(g * sum, axis<1>);
         store(grad_square_sums.block({rows}, {block}), (dot * r / (squared + eps_inner) / -2.0f).squeeze(axis<1>));
     });

@@ -3,7 +3,6 @@
 
 #include "kernels/mhc/norm_kernels.hpp"
 #include "kernels/mhc/norm_rows.hpp"
-#include "kernels/mhc/tf32.hpp"
 #include "kernels/mhc_norm.hpp"
 
 // The kernels of norm_fn that work on the weights fn alone, (J, K).
@@ -18,7 +17,7 @@ Program round_weights_program() {
         const auto out = k.output<f32>("rounded", {count}, {.align = 16});
         k.threads(256);
         const auto [block] = k.grid(ceil_div(count, width));
-        store(out.block({width}, {block}), nearest_tf32(load(fn.block({width}, {block}))));
+        store(out.block({width}, {block}), cast<f32>(cast<tf32>(load(fn.block({width}, {block})))));
     });
 }
 

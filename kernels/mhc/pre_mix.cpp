@@ -1,3 +1,4 @@
+#include <bit>
 #include <vector>
 
 #include "kernels/mhc/arguments.hpp"
@@ -21,6 +22,8 @@ constexpr const char* function = "mhc_pre_mix";
 constexpr std::int64_t per_thread = 8;
 /// Steps whose loads are under way together.
 constexpr std::int64_t steps_at_once = 2;
+/// More splits than these are loaded all together, by all threads, and summed out of shared memory.
+constexpr std::int64_t most_direct = 8;
 
 /// Few tokens take wider blocks, so that each is done sooner; many take blocks with less to do twice.
 int threads_for(std::int64_t tokens, std::int64_t hidden, std::int64_t multiprocessors) {
@@ -96,21 +99,36 @@ private:
         Value<f32, 1> pre, post, comb;
     };
     /// The numbers of section 0, 1 or 2 in a row of logits: a lane for each, or for each row of comb.
-    template <class Row>
-    Value<f32, 1> section(const Row& of, int i) const {
+    template <class Memory>
+    Value<f32, 1> section(const Memory& of, int i) const {
         const std::int64_t lane = i == 2 ? tile_.per_lane() : 1;
         return load(of.window({i == 2 ? m_ * m_ : m_}, {i * m_}), {.per_thread = {lane}});
     }
     Logits sum_splits() {
+        if (at_once_ <= most_direct)
+            return sum_of(
+                at_once_, [&](const Index& s) { return load(squares_[s][token_]); },
+                [&](const Index& s) { return products_[s][token_]; });
+        const std::int64_t columns = m_ * (m_ + 2);
+        const auto squares = k_.shared<f32>("split_squares", {at_once_});
+        const auto products = k_.shared<f32>("split_products", {at_once_, columns});
+        const auto all = load(products_.window({at_once_, 1, columns}, {0, token_, 0}));
+        store(squares.whole(), load(squares_.window({at_once_, 1}, {0, token_})).squeeze(axis<1>));
+        store(products.whole(), all.squeeze(axis<1>));
+        return sum_of(4, [&](const Index& s) { return load(squares[s]); }, [&](const Index& s) { return products[s]; });
+    }
+    /// square(s): of split s; row(s): where its products lie.
+    template <class Square, class RowOf>
+    Logits sum_of(std::int64_t together, Square&& square, RowOf&& row_of) {
         const auto part = [&](const Index& s) {
-            const auto row = products_[s][token_];
-            return Logits{load(squares_[s][token_]), section(row, 0), section(row, 1), section(row, 2)};
+            const auto row = row_of(s);
+            return Logits{square(s), section(row, 0), section(row, 1), section(row, 2)};
         };
         const Value<f32, 0> zero(0.0f);
         auto squares = k_.variable(zero);
         auto pre = k_.variable(full({m_}, zero)), post = k_.variable(full({m_}, zero)),
              comb = k_.variable(full({m_ * m_}, zero));
-        each_split(k_, splits_, at_once_, part, [&](const Logits& p) {
+        each_split(k_, splits_, together, part, [&](const Logits& p) {
             squares = squares.get() + p.squares;
             pre = pre.get() + p.pre;
             post = post.get() + p.post;
@@ -155,6 +173,7 @@ private:
 }  // namespace
 
 std::int64_t pre_mix_at_once(std::int64_t streams, std::int64_t splits) {
+    if (splits > most_direct) return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(splits)));
     return splits_at_once(splits, 3 + SinkhornTile({streams}).per_lane());
 }
 

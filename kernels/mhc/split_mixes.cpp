@@ -97,9 +97,12 @@ Program split_mixes_forward_program(const MixForm& form) {
         k.threads(mix_threads);
         const auto [tile] = k.grid(ceil_div(in.tokens, mix_rows));
         const Section first(in, 0, m, 0), second(in, m, m, 1), third(in, 2 * m, m * m, 2);
-        store(first.piece(pre, tile), sigmoid(first.affine(tile)) + pre_eps);
-        store(second.piece(post, tile), sigmoid(second.affine(tile)) * post_mult);
-        store(third.piece(comb, tile), third.affine(tile));
+        // All loads are under way before the first is waited for; sigmoids are spread, one a thread.
+        const LoadOptions spread{.per_thread = {1, 1}};
+        const auto a = first.affine(tile, spread), b = second.affine(tile, spread), c = third.affine(tile);
+        store(third.piece(comb, tile), c);
+        store(first.piece(pre, tile), sigmoid(a) + pre_eps);
+        store(second.piece(post, tile), sigmoid(b) * post_mult);
     });
 }
 

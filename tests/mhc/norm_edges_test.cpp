@@ -42,7 +42,7 @@ TEST_CASE("weights are rounded to TF32: to nearest, ties away from 0, infinities
         {1.0f, 1.0f},
         {1.0f + 0x1p-11f, 1.0f + 0x1p-10f},  // a tie
         {-1.0f - 0x1p-11f, -1.0f - 0x1p-10f},
-        {1.0f + 0x1.ffep-12f, 1.0f},      // just below it
+        {1.0f + 0x1.ffep-12f, 1.0f},         // just below it
         {1.0f + 0x3p-11f, 1.0f + 0x1p-9f},   // a tie whose lower neighbour is odd
         {1.0f + 0x5p-11f, 1.0f + 0x3p-10f},  // whose lower neighbour is even
         {0x1.fffffep127f, inf},

@@ -76,8 +76,8 @@ TEST_CASE("the golden cases agree bit for bit on the host executor") {
     CHECK(passed["cast_back_e5m6"] == 3);
     for (const char* kernel : {"fused_weight", "hash", "gate_fwd", "gate_bwd", "grad_w_reduce"})
         CHECK(passed[std::string("engram_") + kernel] == 1);
-    for (const char* kernel :
-         {"mhc_expand", "mhc_head_compute_mix", "mhc_post", "mhc_pre_apply_mix", "mhc_pre_split_mixes", "mhc_sinkhorn"})
+    for (const char* kernel : {"mhc_expand", "mhc_head_compute_mix", "mhc_post", "mhc_pre_apply_mix",
+                               "mhc_pre_big_fuse", "mhc_pre_norm_fn", "mhc_pre_split_mixes", "mhc_sinkhorn"})
         CHECK(passed[kernel] == 1);
     CHECK(passed["swiglu_forward_and_per_token_cast"] == 5);
     CHECK(passed["swiglu_backward_and_per_token_cast"] == 2);

@@ -38,6 +38,7 @@ std::vector<PublicCall> moe_calls();
 std::vector<PublicCall> swiglu_calls();
 std::vector<PublicCall> engram_calls();
 std::vector<PublicCall> mhc_calls();
+std::vector<PublicCall> mhc_norm_calls();
 std::vector<PublicCall> transpose_calls();
 
 }  // namespace tessera::test

@@ -20,7 +20,8 @@ std::vector<std::uint8_t> PreparedCall::bytes_of(const Stream& stream, const std
 const std::vector<PublicCall>& public_calls() {
     static const std::vector<PublicCall> calls = [] {
         std::vector<PublicCall> all;
-        for (auto* some : {quant_calls, moe_calls, swiglu_calls, engram_calls, mhc_calls, transpose_calls})
+        for (auto* some :
+             {quant_calls, moe_calls, swiglu_calls, engram_calls, mhc_calls, mhc_norm_calls, transpose_calls})
             for (const PublicCall& call : some()) all.push_back(call);
         return all;
     }();
