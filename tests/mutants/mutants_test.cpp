@@ -3,6 +3,7 @@
 #include <exception>
 #include <fmt/core.h>
 #include <functional>
+#include <tessera/dsl.hpp>
 #include <tessera/quant.hpp>
 #include <tessera/transpose.hpp>
 
@@ -137,6 +138,50 @@ TEST_CASE("a transpose without any one safeguard fails", "[mutants]") {
                 },
                 1, 7);
         }
+    }
+}
+
+TEST_CASE("a pipeline without any one safeguard fails", "[mutants]") {
+    constexpr std::int64_t rows = 4, cols = 32, items = 7;
+    for (const Copies engine : {Copies::vectors, Copies::bulk}) {
+        INFO((engine == Copies::bulk ? "in bulk" : "by vectors"));
+        const Program sums = record("sums", [=](Kernel& k) {
+            const Dim n = k.dim("n");
+            const auto x = k.input<f32>("x", {n, rows, cols});
+            const auto y = k.output<f32>("y", {cols, rows}, {.align = 4});
+            k.threads(64);
+            k.grid(1);
+            const auto tile = k.shared<f32>("tile", {3, rows, cols});
+            auto sum = k.variable(full({cols, rows}, Value<f32, 0>(0.0f)));
+            // Two turns more than there are items: copies outside of x.
+            k.pipelined(
+                n + 2, {.stages = 3, .engine = engine},
+                [&](Index i, Index slot) { copy_async(tile[slot].whole(), x[i].window({rows, cols}, {0, 0})); },
+                [&](Index i, Index slot) {
+                    k.when(i < n, [&] { sum = sum.get() + load(tile[slot].whole()).permute<1, 0>(); });
+                });
+            store(y.window({cols, rows}, {0, 0}), sum.get());
+        });
+        std::vector<float> x(items * rows * cols), expected(rows * cols, 0.0f);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            x[i] = static_cast<float>(i * 37 % 101);
+            const std::size_t in = i % (rows * cols);
+            expected[in % cols * rows + in / cols] += x[i];
+        }
+        const auto bytes = [](const std::vector<float>& v) {
+            const auto* first = reinterpret_cast<const std::uint8_t*>(v.data());
+            return Bytes(first, first + v.size() * sizeof(float));
+        };
+        check_mutants(
+            sums, {{{"n", items}}},
+            [&](const CompiledKernel& kernel) {
+                const Stream stream = host.stream();
+                const Guarded in(stream, bytes(x)), out(stream, rows * cols * 4);
+                kernel.launch(stream, {in.view(f32, {items, rows, cols}, {rows * cols, cols, 1}),
+                                       out.view(f32, {cols, rows}, {rows, 1})});
+                return out.read(stream) == bytes(expected);
+            },
+            engine == Copies::bulk ? 1 : 0, engine == Copies::bulk ? 6 : 5);
     }
 }
 

@@ -72,6 +72,20 @@ bool remove_wait(Body& body, std::size_t i, bool apply) {
     return true;
 }
 
+/// One group more may stay under way.
+bool wait_for_less(Body& body, std::size_t i, bool apply) {
+    auto* wait = body[i].as<ir::WaitCopies>();
+    if (wait == nullptr || wait->mbarriers >= 0) return false;
+    if (apply) ++wait->pending;
+    return true;
+}
+
+bool remove_commit(Body& body, std::size_t i, bool apply) {
+    if (body[i].as<ir::CommitCopies>() == nullptr) return false;
+    if (apply) body.erase(body.begin() + static_cast<std::ptrdiff_t>(i));
+    return true;
+}
+
 bool drop_predicate(Body& body, std::size_t i, bool apply) {
     if (predicate_of(body[i]) == nullptr) return false;
     if (!apply) return true;
@@ -127,6 +141,8 @@ std::vector<Mutant> mutants_of(const ir::Program& lowered) {
     std::vector<Mutant> mutants;
     add_statement_mutants(lowered, "without barrier", remove_barrier, mutants);
     add_statement_mutants(lowered, "without wait", remove_wait, mutants);
+    add_statement_mutants(lowered, "with a wait for less", wait_for_less, mutants);
+    add_statement_mutants(lowered, "without commit", remove_commit, mutants);
     add_statement_mutants(lowered, "without the predicate of access", drop_predicate, mutants);
     add_node_mutants(lowered, mutants);
     return mutants;

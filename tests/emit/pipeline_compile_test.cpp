@@ -1,0 +1,91 @@
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <tessera/dsl.hpp>
+#include <unistd.h>
+
+#include "runtime/compiled.hpp"
+#include "runtime/cubin.hpp"
+#include "runtime/nvrtc/find.hpp"
+
+// What a pipeline of copies becomes in machine code, for both architectures.
+
+using namespace tessera;
+
+namespace {
+
+/// Sums of the rows of x, 1024 columns a block.
+Program column_sums(Copies engine) {
+    return record("column_sums", [=](Kernel& k) {
+        const Dim rows = k.dim("rows");
+        const auto x = k.input<f32>("x", {rows, 4096});
+        const auto y = k.output<f32>("y", {4096});
+        k.threads(256);
+        const Index block = k.grid(4).x;
+        const auto tile = k.shared<f32>("tile", {4, 1024});
+        auto sum = k.variable(full({1024}, Value<f32, 0>(0.0f)));
+        k.pipelined(
+            rows, {.stages = 4, .engine = engine},
+            [&](Index i, Index slot) { copy_async(tile[slot].whole(), x[i].block({1024}, {block})); },
+            [&](Index, Index slot) { sum = sum.get() + load(tile[slot].whole()); });
+        store(y.block({1024}, {block}), sum.get());
+    });
+}
+
+/// The machine code as text; empty where there is no nvdisasm.
+std::string sass_of(const Compiled& compiled) {
+    const auto base = std::filesystem::temp_directory_path() / ("tessera_pipeline_" + std::to_string(getpid()));
+    const std::string cubin = base.string() + ".cubin", text = base.string() + ".sass";
+    std::ofstream(cubin, std::ios::binary)
+        .write(reinterpret_cast<const char*>(compiled.cubin.data()),
+               static_cast<std::streamsize>(compiled.cubin.size()));
+    const bool ran = std::system(("nvdisasm -c " + cubin + " > " + text + " 2> /dev/null").c_str()) == 0;
+    std::stringstream all;
+    all << std::ifstream(text).rdbuf();
+    std::filesystem::remove(cubin);
+    std::filesystem::remove(text);
+    return ran ? all.str() : "";
+}
+
+int count(const std::string& text, const std::string& word) {
+    int n = 0;
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+    return n;
+}
+
+}  // namespace
+
+TEST_CASE("compiles: pipelines of copies, to the instructions of their engine", "[nvrtc]") {
+    if (!runtime::nvrtc_search().path) {
+        WARN("libnvrtc was not found, so nothing was compiled: " + runtime::nvrtc_search().problem);
+        return;
+    }
+    for (const Target& target : {Target::h200(), Target::b200()})
+        for (const Copies engine : {Copies::vectors, Copies::bulk}) {
+            const Compiled compiled = compile_for(column_sums(engine), target);
+            INFO(target.arch() << "\n" << compiled.cuda_text << "\n" << compiled.log);
+            CHECK(compiled.log.find("warning") == std::string::npos);
+            for (const runtime::CubinFacts& facts : runtime::read_cubin(compiled.cubin)) CHECK(facts.stack_bytes == 0);
+            const std::string sass = sass_of(compiled);
+            if (sass.empty()) {
+                WARN("there is no nvdisasm, so the instructions were not looked at");
+                continue;
+            }
+            INFO(sass);
+            if (engine == Copies::vectors) {
+                CHECK(count(sass, "LDGSTS.E.BYPASS.128") == 4);  // three stages ahead of the loop, one in it
+                CHECK(count(sass, "LDGDEPBAR") == 4);
+                CHECK(count(sass, "DEPBAR.LE SB0, 0x2") == 1);
+                CHECK(count(sass, "UBLKCP") == 0);
+            } else {
+                CHECK(count(sass, "UBLKCP") == 4);
+                CHECK(count(sass, "SYNCS.EXCH.64") == 4);           // an mbarrier a stage is started
+                CHECK(count(sass, "SYNCS.PHASECHK.TRANS64") >= 1);  // and waited for
+                CHECK(count(sass, "LDGSTS") == 0);
+            }
+        }
+}
