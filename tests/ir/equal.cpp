@@ -114,8 +114,8 @@ TEST_CASE("sharing counts: one bound tile twice is not two tiles") {
     };
     CHECK(equal(stores(false), stores(false)));
     Recorded normal, streaming;
-    for (Statement& s : streaming.p.body)
-        if (auto* store = s.as<Store>()) store->cache = Cache::streaming;
+    for (Statement& statement : streaming.p.body)
+        if (auto* store = statement.as<Store>()) store->cache = Cache::streaming;
     CHECK_FALSE(equal(normal.p, streaming.p));
     CHECK_FALSE(equal(stores(true), stores(false)));
     CHECK_FALSE(equal(stores(false), stores(true)));
