@@ -107,8 +107,11 @@ public:
           scales(x_sf, tile.rows / tile.a, tile.cols / tile.b, row / from.block_rows, column / from.block_columns) {}
 
 private:
-    /// Whether the codes under a scale lie in one warp: neighbours in a row.
-    bool a_warp_holds_groups() const { return tile_.a == 1 && tile_.b <= 32 * tile_.per_thread; }
+    /// Whether the codes under a scale lie in one warp, where the scale does too: neighbours in a row, in whole
+    /// vectors.
+    bool a_warp_holds_groups() const {
+        return tile_.a == 1 && tile_.per_thread == 16 && tile_.b >= 16 && tile_.b <= 32 * tile_.per_thread;
+    }
     /// Codes as numbers, [rows / a, a, cols / b, b].
     Value<f16, 4> load_values() const {
         const auto codes = load(piece_, {.per_thread = {1, tile_.per_thread}});

@@ -30,6 +30,15 @@ void ScaleOutput::store(const Scales<2>& scales, const std::int64_t (&tile)[2], 
     tessera::store(bytes_.block(tile, {m, g}), bitcast<ue8m0>(exponent));
 }
 
+void ScaleOutput::store_row(const Scales<2>& scales, const Index& m) const {
+    const std::int64_t padding = groups() - groups_;
+    if (padding == 0) return store(scales, {1, groups_}, m, 0);
+    const auto row = full({1}, m);  // two stores of different places, said by indices: nothing orders them
+    const auto exponent = cast<u8>(select(m < blocks_, scales.exponent, 0u));
+    tessera::store(bytes_.window({1, groups_}, {row, 0}), bitcast<ue8m0>(exponent));
+    tessera::store(bytes_.window({1, padding}, {row, groups_}), bitcast<ue8m0>(full({1, padding}, Value<u8, 0>(0))));
+}
+
 namespace {
 
 /// The memory of the scales with their padding: column-major ones lie in it a column a row.

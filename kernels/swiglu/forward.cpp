@@ -15,7 +15,7 @@ namespace tessera::swiglu {
 
 namespace {
 
-constexpr std::int64_t most_elements_per_thread = 32;
+constexpr std::int64_t most_elements_per_thread = 32, most_halves_per_thread = 40;
 /// Blocks add to the same three counters, one after the other: few of them should.
 constexpr std::int64_t rows_that_count_together = 4;
 constexpr std::int64_t longest_row_in_registers = 256 * most_elements_per_thread;
@@ -27,19 +27,24 @@ struct Tile {
 };
 
 /// Few blocks without much padding: a block is taken to cost as much as 512 columns beside its own. `unit` columns
-/// stand in one block; a thread holds whole vectors.
-Tile choose_tile(std::int64_t hidden, std::int64_t unit, std::int64_t vector) {
+/// stand in one block, or whole groups where a block has a whole row; a thread holds whole vectors, and `most` elements
+/// at most.
+Tile choose_tile(std::int64_t hidden, std::int64_t group, std::int64_t unit, std::int64_t vector, std::int64_t most) {
     Tile best{0, 0};
     std::int64_t best_cost = 0;
-    for (const int threads : {128, 256, 64, 32})
-        for (std::int64_t held = vector; held <= most_elements_per_thread; held += vector) {
-            const std::int64_t cols = align_up(threads * held, std::lcm(threads * vector, unit));
-            if (cols > threads * most_elements_per_thread) continue;
-            const std::int64_t cost = ceil_div(hidden, cols) * (cols + 512);
-            if (best.threads != 0 && cost >= best_cost) continue;
-            best = {cols, threads};
-            best_cost = cost;
-        }
+    const auto consider = [&](std::int64_t cols, int threads) {
+        if (cols > threads * most) return;
+        const std::int64_t cost = ceil_div(hidden, cols) * (cols + 512);
+        if (best.threads != 0 && cost >= best_cost) return;
+        best = {cols, threads};
+        best_cost = cost;
+    };
+    const std::int64_t row = align_up(hidden, group);
+    for (const int threads : {128, 256, 64, 32}) {
+        for (std::int64_t held = vector; held <= most; held += vector)
+            consider(align_up(threads * held, std::lcm(threads * vector, unit)), threads);
+        if (row % (threads * vector) == 0) consider(row, threads);
+    }
     return best;
 }
 
@@ -185,7 +190,8 @@ Program tiles_program(std::int64_t hidden, const ForwardOptions& o, const Forwar
         const bool packed = o.scale_layout == quant::ScaleLayout::packed_ue8m0;
         const std::int64_t vector = aligned ? std::gcd<std::int64_t>(hidden, 128 / bits_of(In)) : 1;
         const std::int64_t unit = whole ? 1 : o.num_per_channels * (packed ? 4 : 1);
-        auto [cols, threads] = choose_tile(hidden, unit, vector);
+        auto [cols, threads] = choose_tile(hidden, o.num_per_channels, unit, vector,
+                                           In == bf16 ? most_halves_per_thread : most_elements_per_thread);
         if (whole) {
             threads = hidden > 128 * most_elements_per_thread ? 256 : 128;
             cols = align_up(hidden, threads * vector);
@@ -199,7 +205,10 @@ Program tiles_program(std::int64_t hidden, const ForwardOptions& o, const Forwar
             const auto amax = reduce_max(abs(v), axis<2>).squeeze(axis<2>);
             const auto scales = quant::scales_of(amax, limits(o), quant::rounds(o.scale_layout, o.round_sf));
             const std::int64_t groups = whole ? row.sf().groups() : cols / group;
-            row.sf().store(whole ? quant::spread(scales, {1, groups}) : scales, {1, groups}, row.index(), n);
+            if (cols % unit != 0)
+                row.sf().store_row(scales, row.index());
+            else
+                row.sf().store(whole ? quant::spread(scales, {1, groups}) : scales, {1, groups}, row.index(), n);
             row.store_codes(cols, n, (v * scales.inv.unsqueeze(axis<2>)).merge(axis<1>));
         };
         const auto one_row = [&](const Index& r, typename Row<In>::Counts* counts) {
@@ -208,7 +217,7 @@ Program tiles_program(std::int64_t hidden, const ForwardOptions& o, const Forwar
             if (counts) counts->add(row, h);
             const auto fast = [&] { quantize(row.activation(h, bounded_silu<2>)); };
             const auto exact = [&] { quantize(row.activation(h, silu<2>)); };
-            if (whole)  // a maximum of all warps
+            if (whole || group > 32 * vector)  // a maximum crosses warps
                 k.when(is_bounded(h.gate), fast).otherwise(exact);
             else
                 k.when(is_bounded_by_warps(h.gate, threads, vector), fast).otherwise(exact);
