@@ -31,9 +31,34 @@ struct Step {
     Value<f32, 3> out, gate_grad, linear_grad, dot;
 };
 
+/// x / d and 1 / d with d = 1 + e^(−x).
+struct Quotients {
+    Value<f32, 3> x_by_d, one_by_d;
+};
+Quotients divided(const Value<f32, 3>& x) {
+    const Divisor d(x);
+    return {d.divide(x), d.inverse()};
+}
+/// The same of columns that `threads` threads hold in vectors: warps without an x below −60 need no more than bounded
+/// divisions.
+Quotients divided(Kernel& k, const Value<f32, 3>& x, std::int64_t threads) {
+    auto by_d = k.variable(x), one = k.variable(x);
+    k.when(is_bounded_by_warps(x.merge(axis<1>), threads, elements_per_thread), [&] {
+         const auto d = exp(-x) + 1.0f;
+         by_d = divide_bounded(x, d);
+         one = divide_bounded(1.0f, d);
+     }).otherwise([&] {
+        const Quotients q = divided(x);
+        by_d = q.x_by_d;
+        one = q.one_by_d;
+    });
+    return {by_d.get(), one.get()};
+}
+
 /// The formulas of backward_and_per_token_cast; w is the row's weight.
+template <class Divide>
 Step differentiate(Value<f32, 3> x, Value<f32, 3> y, const Value<f32, 3>& g, const Value<f32, 0>& w,
-                   const std::optional<Value<f32, 0>>& clamp) {
+                   const std::optional<Value<f32, 0>>& clamp, Divide&& quotients) {
     std::optional<Cut<3>> cut_x, cut_y;
     if (clamp) {
         cut_x = cut_above(x, *clamp);
@@ -41,9 +66,9 @@ Step differentiate(Value<f32, 3> x, Value<f32, 3> y, const Value<f32, 3>& g, con
         x = cut_x->value;
         y = cut_y->value;
     }
-    const Divisor d(x);
-    const auto a = d.divide(x) * y;
-    const auto s = d.inverse();
+    const Quotients q = quotients(x);
+    const auto a = q.x_by_d * y;
+    const auto s = q.one_by_d;
     const auto h = g * w * s;
     auto gx = h * y * fma(x, 1.0f - s, 1.0f);
     auto gy = h * x;
@@ -82,7 +107,8 @@ Program backward_and_per_token_cast_program(std::int64_t hidden, const BackwardO
 
         const int threads = choose_threads(hidden, group);
         const std::int64_t cols = threads * elements_per_thread, groups = cols / group;
-        k.threads(threads);
+        // 64 registers suffice, 72 with a clamp, and memory wants the warps.
+        k.threads(threads, aligned ? (clamp ? 896 : 1024) / threads : 0);
         const auto [row] = k.grid(tokens);
         const Index slot = cast<i64>(load(positions[row]));  // a negative one reads weight 0 and writes nothing
         const auto w = load(weight[slot]);
@@ -95,7 +121,9 @@ Program backward_and_per_token_cast_program(std::int64_t hidden, const BackwardO
             };
             const auto g = cast<f32>(load(grad_out.block({1, cols}, {row, step}))).split(axis<1>, group);
             const auto gate = half(0), linear = half(1);
-            const Step s = differentiate(gate, linear, g, w, clamp);
+            const Step s = differentiate(gate, linear, g, w, clamp, [&](const Value<f32, 3>& v) {
+                return aligned ? divided(k, v, threads) : divided(v);
+            });
             dot = dot.get() + s.dot.merge(axis<1>);
             store(out.block({1, cols}, {row, step}), cast<bf16>(s.out.merge(axis<1>)));
             const auto put = [&](std::int64_t i, const Value<f32, 3>& v) {
