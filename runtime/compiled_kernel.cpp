@@ -40,6 +40,14 @@ using runtime::most_arguments;
     throw InternalError("a launch failed without a reason");
 }
 
+[[noreturn]] void too_many_blocks(const KernelState& k, std::int64_t blocks) {
+    throw UsageError(
+        k.lowered->place,
+        fmt::format("kernel {}: its {} blocks wait for each other (k.grid_sync), but {} runs only {} of them at once, "
+                    "with {} threads and {} bytes of shared memory each; take fewer, larger blocks",
+                    k.lowered->name, blocks, k.device.name(), k.most_blocks, k.threads, k.lowered->shared_bytes));
+}
+
 /// The record of a kernel that reports; else nothing.
 void prepare_report(const KernelState& k, const Stream& stream) {
     if (!k.kernel || k.lowered->rules.empty()) return;
@@ -52,6 +60,9 @@ void prepare_report(const KernelState& k, const Stream& stream) {
 void launch_on_gpu(const KernelState& k, const Stream& stream, std::span<const TensorView> tensors,
                    std::uint64_t* values, std::int64_t blocks, bool dependent) {
     runtime::refuse_if_forked();
+    const bool cooperative = k.lowered->cooperative;
+    if (cooperative && blocks > k.most_blocks) [[unlikely]]
+        too_many_blocks(k, blocks);
     void* arguments[most_arguments + 1];
     std::size_t n = 0;
     for (const TensorView& view : tensors) arguments[n++] = const_cast<void**>(&view.data);
@@ -66,19 +77,20 @@ void launch_on_gpu(const KernelState& k, const Stream& stream, std::span<const T
     const runtime::DriverApi& api = runtime::driver().api;
     const auto count = static_cast<unsigned>(blocks);
     runtime::DriverResult result = runtime::driver_code::success;
-    if (!dependent) {
+    if (!dependent && !cooperative) {
         result =
             api.launch(k.kernel, count, 1, 1, k.threads, 1, 1, k.shared_bytes, stream.handle(), arguments, nullptr);
     } else {
-        runtime::LaunchAttribute early;
+        runtime::LaunchAttribute attribute;
+        attribute.id = cooperative ? runtime::launch_cooperative : runtime::launch_early;
         runtime::LaunchConfiguration configuration;
         configuration.blocks_x = count, configuration.threads_x = k.threads;
         configuration.shared_bytes = k.shared_bytes, configuration.stream = stream.handle();
-        configuration.attributes = &early, configuration.attribute_count = 1;
+        configuration.attributes = &attribute, configuration.attribute_count = 1;
         result = api.launch_with(&configuration, k.kernel, arguments, nullptr);
     }
     if (result != runtime::driver_code::success) [[unlikely]]
-        refused_launch(k, result, dependent ? "cuLaunchKernelEx" : "cuLaunchKernel", blocks);
+        refused_launch(k, result, dependent || cooperative ? "cuLaunchKernelEx" : "cuLaunchKernel", blocks);
 }
 
 void launch_on_host(const KernelState& k, std::span<const TensorView> tensors, const std::uint64_t* values) {

@@ -91,6 +91,8 @@ void Engine::Impl::load(KernelState& state) {
         state.loaded = load_it();
     }
     state.kernel = state.loaded->kernel();
+    if (state.lowered->cooperative)
+        state.most_blocks = state.loaded->resident_blocks(device, state.threads, state.shared_bytes);
 }
 
 CompiledKernel Engine::Impl::build(std::optional<Program> recorded, std::shared_ptr<const ir::Program> lowered) {

@@ -25,6 +25,8 @@ public:
 
     /// A CUkernel, which cuLaunchKernel takes in any context.
     void* kernel() const { return kernel_; }
+    /// How many blocks of it the device runs at once. Errors: as check_driver.
+    std::int64_t resident_blocks(const Device& device, unsigned threads, unsigned shared_bytes) const;
 
 private:
     void* library_ = nullptr;
@@ -42,6 +44,7 @@ struct KernelState {
     std::shared_ptr<const Compiled> compiled;  // GPU
     std::shared_ptr<const LoadedCubin> loaded;
     void* kernel = nullptr;
+    std::int64_t most_blocks = 0;  // of a cooperative launch: what the device runs at once
 
     std::optional<host::Executable> executable;  // host
     host::Settings host_settings;

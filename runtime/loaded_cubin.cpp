@@ -55,6 +55,14 @@ LoadedCubin::LoadedCubin(const Device& device, const Compiled& compiled, std::in
                                  shared_bytes, device.name(), device.target().shared_bytes));
 }
 
+std::int64_t LoadedCubin::resident_blocks(const Device& device, unsigned threads, unsigned shared_bytes) const {
+    const CurrentContext current(device.state().context());
+    int each = 0;
+    check_driver(driver_api().resident_blocks(&each, kernel_, static_cast<int>(threads), shared_bytes),
+                 "cuOccupancyMaxActiveBlocksPerMultiprocessor", "ask how many blocks run at once");
+    return std::int64_t{each} * device.target().multiprocessors;
+}
+
 LoadedCubin::~LoadedCubin() {
     if (library_ && !forked_after_use()) driver().api.library_unload(library_);
 }

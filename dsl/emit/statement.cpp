@@ -238,6 +238,8 @@ void Statements::print(const ir::MmaTile& product) {
     writer_.line(line + ");");
 }
 
+void Statements::print(const ir::GridSync&) { writer_.line(helpers_.use("grid_sync") + "();"); }
+
 void Statements::print(const ir::ReportElement& report) {
     require_internal(report.rule >= 0 && static_cast<std::size_t>(report.rule) < program_.rules.size(),
                      "a report by a rule that does not exist");

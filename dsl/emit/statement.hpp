@@ -31,6 +31,7 @@ private:
     void print(const ir::StoreVector& store);
     void print(const ir::AtomicAdd& add);
     void print(const ir::MmaTile& product);
+    void print(const ir::GridSync&);
     void print(const ir::ReportElement& report);
     template <class Recorded>
     void print(const Recorded&);

@@ -48,6 +48,7 @@ Ref dot(Ref a, Ref b, int axis, const Place& place);
 Ref reduce_all(ir::ReduceOp op, Ref value, const Place& place);
 /// Any (max) or all (min) of what each warp holds of a mask, of rank 0; for open_when alone.
 Ref warp_vote(ir::ReduceOp op, Ref mask, const Place& place);
+Ref scan(Ref value, int axis, bool exclusive, const Place& place);
 Ref split(Ref value, int axis, std::int64_t inner, const Place& place);
 Ref merge(Ref value, int axis, const Place& place);
 Ref squeeze(Ref value, int axis, const Place& place);
@@ -75,6 +76,7 @@ void store(const ViewSpec& view, Ref value, const Place& place, ir::Cache cache 
 void atomic_add(const ViewSpec& view, Ref value, const Place& place);
 void copy_async(const ViewSpec& to, const ViewSpec& from, const PerThread& per_thread, const Place& place);
 void wait_copies(const Place& place);
+void grid_sync(const Place& place);
 /// value: null if there is none to tell.
 void report(Ref bad, const char* rule, const ViewSpec& view, Ref value, const Place& place);
 

@@ -190,6 +190,29 @@ Value<T, R> reduce_or(const Value<T, R>& v, Axis<N>, std::source_location at = s
     return Value<T, R>(detail::reduce(ir::ReduceOp::bit_or, v.node(at), N, at));
 }
 
+namespace detail {
+template <Element T, int R, int N>
+constexpr void require_summable() {
+    static_assert(N >= 0 && N < R, "tessera: the sum names an axis that the value does not have");
+    static_assert(T == f32 || (is_integer(T) && bits_of(T) >= 32),
+                  "tessera: running sums are for f32 and whole numbers of 32 or 64 bits; cast<f32>(v) first");
+}
+}  // namespace detail
+
+/// Running sums along axis N: each element becomes the sum of those up to and with it. f32 is added in an order that
+/// the layout fixes: within a thread first, then lanes, then warps.
+template <Element T, int R, int N>
+Value<T, R> inclusive_sum(const Value<T, R>& v, Axis<N>, std::source_location at = std::source_location::current()) {
+    detail::require_summable<T, R, N>();
+    return Value<T, R>(detail::scan(v.node(at), N, false, at));
+}
+/// The same without the element itself: the first becomes 0.
+template <Element T, int R, int N>
+Value<T, R> exclusive_sum(const Value<T, R>& v, Axis<N>, std::source_location at = std::source_location::current()) {
+    detail::require_summable<T, R, N>();
+    return Value<T, R>(detail::scan(v.node(at), N, true, at));
+}
+
 /// Whether the mask holds anywhere in the block's tile, as one truth for all its threads; see Kernel::when.
 template <int R>
 Value<boolean, 0> any(const Value<boolean, R>& mask, std::source_location at = std::source_location::current()) {

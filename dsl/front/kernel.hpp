@@ -79,6 +79,11 @@ public:
         detail::set_dependent_launch(here(at));
     }
 
+    /// Waits until all blocks of the grid have come here; what any of them has written to tensors before is seen by all
+    /// after. Only at the top level of the kernel, not in a loop or a condition. All blocks must fit the GPU at once,
+    /// or the launch is refused: take few, large ones.
+    void grid_sync(std::source_location at = std::source_location::current()) { detail::grid_sync(here(at)); }
+
     /// A dimension or stride known only at launch; bound from the tensors whose extents or strides name it.
     Dim dim(const char* name, MultipleOf fact = {}, std::source_location at = std::source_location::current()) {
         return Dim(detail::scalar(name, i64, fact.value, here(at)));

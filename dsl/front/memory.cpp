@@ -162,6 +162,20 @@ void copy_async(const ViewSpec& to, const ViewSpec& from, const PerThread& per_t
     r.append_copy(place, {std::move(source), std::move(tile), per_thread});
 }
 
+void grid_sync(const Place& place) {
+    Recorder& r = Recorder::active(place);
+    if (r.in_loop())
+        throw UsageError(place,
+                         "grid_sync in a loop or a condition: blocks meet at the top level of a kernel only; move it "
+                         "out, or make two kernels of it");
+    if (r.program().dependent_launch)
+        throw UsageError(place,
+                         "grid_sync in a kernel with k.dependent_launch(): a kernel whose blocks wait for each "
+                         "other starts with all of them at once, not early");
+    r.program().cooperative = true;
+    r.append(place, ir::GridSync{});
+}
+
 void wait_copies(const Place& place) { Recorder::active(place).append(place, ir::WaitCopies{}); }
 
 void atomic_add(const ViewSpec& spec, Ref value, const Place& place) {
@@ -314,7 +328,14 @@ void set_threads(int threads, int least_blocks, const Place& place) {
     Recorder::active(place).program().least_blocks = least_blocks;
 }
 
-void set_dependent_launch(const Place& place) { Recorder::active(place).program().dependent_launch = true; }
+void set_dependent_launch(const Place& place) {
+    ir::Program& p = Recorder::active(place).program();
+    if (p.cooperative)
+        throw UsageError(place,
+                         "dependent_launch in a kernel with k.grid_sync(): a kernel whose blocks wait for each "
+                         "other starts with all of them at once, not early");
+    p.dependent_launch = true;
+}
 
 void grid(const Ref* extents, int rank, Ref* indices, const Place& place) {
     Recorder& r = Recorder::active(place);

@@ -14,9 +14,9 @@ struct Extent {
     Extent(const Index& n, std::source_location at = std::source_location::current()) : node(n.node(at)) {}
 };
 
-/// Where a window starts along an axis; or, along an axis of a tensor, a tile of indices, one for each position of the
-/// window: a load gathers and a store scatters. Indices outside the tensor are masked, negative ones too. Of an element
-/// that is scattered to twice, which value stays is open.
+/// Where a window starts along an axis; or a tile of indices, one for each position of the window: a load gathers and a
+/// store scatters. Indices outside the tensor or shared tile are masked, negative ones too. Of an element of a tensor
+/// that is scattered to twice, which value stays is open; in a shared tile it is an error.
 struct Offset {
     detail::Ref node;
     Offset(std::integral auto n, std::source_location at = std::source_location::current())
@@ -189,8 +189,9 @@ void store(const Piece<T, R>&, const Value<U, S>&, const StoreOptions& = {}) {
                   "tessera: store's value has another rank than the piece; use split, merge, squeeze or unsqueeze");
 }
 
-/// piece += value, element by element; no addition of another block is lost. What lies outside the tensor is not
-/// touched. Whole numbers of 32 or 64 bits only: their sum does not depend on the order in which blocks come.
+/// piece += value, element by element; no addition of another thread or block is lost. What lies outside the tensor or
+/// shared tile is not touched. Whole numbers of 32 or 64 bits only: their sum does not depend on the order in which
+/// threads come.
 template <Element T, int R>
 void atomic_add(const Piece<T, R>& piece, const Value<T, R>& value,
                 std::source_location at = std::source_location::current()) {

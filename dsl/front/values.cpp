@@ -186,6 +186,11 @@ Ref warp_vote(ir::ReduceOp op, Ref mask, const Place& place) {
     return Recorder::active(place).bind(boolean, {}, place, ir::WarpReduce{op, mask});
 }
 
+Ref scan(Ref value, int axis, bool exclusive, const Place& place) {
+    using_value(value, place);
+    return Recorder::active(place).bind(value->type, value->shape, place, ir::Scan{value, axis, exclusive});
+}
+
 Ref split(Ref value, int axis, std::int64_t inner, const Place& place) {
     using_value(value, place);
     const std::int64_t extent = value->shape[axis];

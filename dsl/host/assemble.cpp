@@ -216,6 +216,10 @@ private:
             {s.place, ir::Space::shared, tile, 0, 1, Element::u64, false, false, nullptr, code_.checked ? 1 : 0});
     }
 
+    void statement(const ir::Statement&, const ir::GridSync&) {
+        numbering_.emit({Kind::grid_sync, true, nullptr, 0, {}, {}});
+    }
+
     void statement(const ir::Statement&, const ir::ReportElement& op) {
         Draft draft{Kind::report, false, nullptr, static_cast<std::uint32_t>(code_.rules.size()), {}, {}};
         for (const int in : {values_.scalar(op.bad), values_.scalar(op.place), values_.scalar(op.value)})

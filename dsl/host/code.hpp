@@ -31,6 +31,7 @@ enum class Kind : std::uint8_t {
     arrive,      // at the mbarrier of accesses[info]
     wait_phase,  // until the phase of parity in[1] of the mbarrier of accesses[info] is complete
     barrier,     // every thread of the block
+    grid_sync,   // every block of the grid
     loop_enter,  // out[0] = begin, past the loop unless begin < end
     loop_next,   // out[0] += step, back to the body while below end
     warp_enter,  // the body for each warp by itself whose first thread's in[0] is not 0, then past it

@@ -4,8 +4,10 @@
 #include <atomic>
 #include <exception>
 #include <fmt/format.h>
+#include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -25,11 +27,12 @@ class Blocks {
 public:
     explicit Blocks(std::int64_t count) : end_(count) {}
 
-    void work(const Launch& launch, const Code& code, Record& record) {
+    /// Calls run(block) until there is none left.
+    template <class Run>
+    void work(Run&& run) {
         std::int64_t block = -1;
         try {
-            Machine machine(launch, code, record);
-            while ((block = next_.fetch_add(1)) < end_) machine.run_block(block);
+            while ((block = next_.fetch_add(1)) < end_) run(block);
         } catch (...) {
             const std::lock_guard lock(mutex_);
             if (block >= end_) return;
@@ -49,22 +52,57 @@ private:
     std::exception_ptr error_;
 };
 
+/// Calls work() on so many threads, this one included.
+template <class Work>
+void on_workers(std::int64_t workers, const Work& work) {
+    std::vector<std::jthread> helpers;
+    helpers.reserve(static_cast<std::size_t>(workers));
+    try {
+        for (std::int64_t w = 1; w < workers; ++w) helpers.emplace_back([&] { work(); });
+    } catch (const std::exception&) {
+        // The system gives no more threads: those that there are share the blocks.
+    }
+    work();
+}
+
+void run_apart(const Launch& launch, const Code& code, std::int64_t workers, Record& record) {
+    Blocks blocks(launch.blocks);
+    on_workers(workers, [&] {
+        std::optional<Machine> machine;
+        blocks.work([&](std::int64_t block) {
+            if (!machine) machine.emplace(launch, code, record);
+            machine->run_block(block);
+        });
+    });
+    blocks.rethrow();
+}
+
+/// Every block in a machine of its own, all up to the next grid sync, then all further.
+void run_together(const Launch& launch, const Code& code, std::int64_t workers, Record& record) {
+    std::vector<std::unique_ptr<Machine>> machines(static_cast<std::size_t>(launch.blocks));
+    std::vector<char> done(machines.size());
+    while (!done.front()) {
+        Blocks blocks(launch.blocks);
+        on_workers(workers, [&] {
+            blocks.work([&](std::int64_t block) {
+                auto& machine = machines[static_cast<std::size_t>(block)];
+                if (!machine) {
+                    machine = std::make_unique<Machine>(launch, code, record);
+                    machine->begin(block);
+                }
+                done[static_cast<std::size_t>(block)] = machine->go_on();
+            });
+        });
+        blocks.rethrow();
+    }
+    require_internal(std::find(done.begin(), done.end(), 0) == done.end(), "a block waits for others that are done");
+}
+
 void run_blocks(const Launch& launch, const Code& code, int wanted) {
     if (wanted <= 0) wanted = static_cast<int>(std::thread::hardware_concurrency());
     const auto workers = std::clamp<std::int64_t>(wanted, 1, launch.blocks);
-    Blocks blocks(launch.blocks);
     Record record;
-    {
-        std::vector<std::jthread> helpers;
-        helpers.reserve(static_cast<std::size_t>(workers));
-        try {
-            for (std::int64_t w = 1; w < workers; ++w) helpers.emplace_back([&] { blocks.work(launch, code, record); });
-        } catch (const std::exception&) {
-            // The system gives no more threads: those that there are share the blocks.
-        }
-        blocks.work(launch, code, record);
-    }
-    blocks.rethrow();
+    (launch.program.cooperative ? run_together : run_apart)(launch, code, workers, record);
     if (record.first().found()) throw UsageError(ir::sentence_of(launch.program, record.first()));
 }
 

@@ -1,5 +1,6 @@
 #include "dsl/host/machine.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -27,20 +28,32 @@ Machine::Machine(const Launch& launch, const Code& code, Record& record)
 }
 
 void Machine::run_block(std::int64_t block) {
+    begin(block);
+    require_internal(go_on(), "a block waits for the grid in a program that is not cooperative");
+}
+
+void Machine::begin(std::int64_t block) {
     if (code_.has_block_index) counter(code_.block_index) = block;
     if (checker_) checker_->begin_block(block);
     roles_.assign(1, {code_.block_entry, 0, static_cast<std::uint32_t>(launch_.program.threads)});
+}
+
+std::size_t Machine::count(Stop stop) const {
+    return static_cast<std::size_t>(
+        std::count_if(roles_.begin(), roles_.end(), [&](const Cursor& role) { return role.stop == stop; }));
+}
+
+bool Machine::go_on() {
+    if (count(Stop::grid_sync) > 0) meet_at_barrier();
     for (;;) {
-        std::size_t finished = 0;
-        for (Cursor& role : roles_) {
+        for (Cursor& role : roles_)
             if (role.stop == Stop::none) run(role);
-            finished += role.stop == Stop::finished;
-        }
-        if (finished == roles_.size()) {
+        if (count(Stop::finished) == roles_.size()) {
             if (checker_) checker_->end_block();
-            return;
+            return true;
         }
-        require_internal(finished == 0, "a barrier waits for threads that have finished");
+        require_internal(count(Stop::finished) == 0, "a barrier waits for threads that have finished");
+        if (count(Stop::grid_sync) == roles_.size()) return false;
         meet_at_barrier();
     }
 }
@@ -75,6 +88,7 @@ void Machine::run(Cursor& cursor) {
                 if (checker_) meet_mbarrier(i, cursor);
                 break;
             case Kind::barrier: cursor.stop = Stop::barrier; return;
+            case Kind::grid_sync: cursor.stop = Stop::grid_sync; return;
             case Kind::loop_enter:
                 if (!enter_loop(operands)) cursor.next = i.info;
                 break;

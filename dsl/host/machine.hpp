@@ -22,8 +22,13 @@ public:
     /// Errors: what the checks find.
     void run_block(std::int64_t block);
 
+    /// The same in pieces, for blocks that wait for each other: begin, then go_on until it says that the block is done.
+    /// Between, the block waits at a grid sync and keeps its state.
+    void begin(std::int64_t block);
+    bool go_on();
+
 private:
-    enum class Stop : std::uint8_t { none, barrier, finished };
+    enum class Stop : std::uint8_t { none, barrier, grid_sync, finished };
     struct Cursor {
         std::uint32_t next;   // instruction
         std::uint32_t first;  // thread
@@ -36,6 +41,7 @@ private:
 
     void run(Cursor& cursor);
     void meet_at_barrier();
+    std::size_t count(Stop stop) const;
     void report(const Instruction& instruction, const Cursor& cursor);
     void check_division(const Instruction& instruction, const Cursor& cursor);
     void access(const Instruction& instruction, const Cursor& cursor);

@@ -23,10 +23,11 @@ class Comparison {
 public:
     bool same(const Program& a, const Program& b) {
         return a.name == b.name && a.stage == b.stage && a.threads == b.threads && a.least_blocks == b.least_blocks &&
-               a.dependent_launch == b.dependent_launch && a.loops == b.loops && a.shared_bytes == b.shared_bytes &&
-               a.locals == b.locals && same(a.tensors, b.tensors) && same(a.scalars, b.scalars) &&
-               same(a.grid, b.grid) && same(a.shared, b.shared) && same(a.variables, b.variables) &&
-               same(a.rules, b.rules) && same(a.arrays, b.arrays) && same(a.body, b.body);
+               a.dependent_launch == b.dependent_launch && a.cooperative == b.cooperative && a.loops == b.loops &&
+               a.shared_bytes == b.shared_bytes && a.locals == b.locals && same(a.tensors, b.tensors) &&
+               same(a.scalars, b.scalars) && same(a.grid, b.grid) && same(a.shared, b.shared) &&
+               same(a.variables, b.variables) && same(a.rules, b.rules) && same(a.arrays, b.arrays) &&
+               same(a.body, b.body);
     }
 
 private:

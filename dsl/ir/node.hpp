@@ -156,6 +156,15 @@ struct Mma {
     static void fields(auto& s, auto&& f) { f("a", s.a), f("b", s.b), f("c", s.c), f("warps", s.warps); }
 };
 
+/// Sums along the axis: of the elements up to and with each, or, exclusive, of those before it, starting from 0. Of f32
+/// in an order that the layout fixes.
+struct Scan {
+    Ref value;
+    int axis;
+    bool exclusive;
+    static void fields(auto& s, auto&& f) { f("value", s.value), f("axis", s.axis), f("exclusive", s.exclusive); }
+};
+
 // ---- lowered -------------------------------------------------------------------------------------------------------
 
 struct ThreadIndex {  // i32, 0 … threads−1
@@ -206,7 +215,7 @@ struct Match {
 
 using Op = std::variant<Constant, Parameter, LoopIndex, Unary, Binary, Fma, Select, Cast, Bitcast, BlockIndex,
                         Coordinate, Load, Reduce, Broadcast, Reshape, Permute, Convert, VariableRead, ThreadIndex,
-                        LinearBlock, Local, Register, Lane, Pack, Shuffle, Least, WarpReduce, Lookup, Match, Mma>;
+                        LinearBlock, Local, Register, Lane, Pack, Shuffle, Least, WarpReduce, Lookup, Match, Mma, Scan>;
 
 struct Node {
     int id;  // dense within its arena, in order of creation

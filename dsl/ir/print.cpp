@@ -66,6 +66,7 @@ struct Line {
         return s.mbarriers < 0 ? "close the group of copies" : "arrive at " + mbarrier(s.mbarriers, s.stage);
     }
     std::string operator()(const InitMbarriers& s) { return "start " + names.memory(Space::shared, s.mbarriers); }
+    std::string operator()(const GridSync&) { return "grid sync"; }
     std::string operator()(const Assign& s) { return names.variable(s.variable) + " = " + text(s.value); }
     std::string operator()(const Report& s) {
         return report(s.rule) + text.view(s.view) + " where " + text(s.bad) + ", value " + text(s.value);
@@ -176,6 +177,7 @@ private:
                 std::to_string(p.threads) + " threads" +
                 (p.least_blocks > 0 ? ", at least " + std::to_string(p.least_blocks) + " blocks" : "");
         if (p.dependent_launch) out_ += ", dependent launch";
+        if (p.cooperative) out_ += ", cooperative";
         if (p.shared_bytes != 0) out_ += ", " + std::to_string(p.shared_bytes) + " shared bytes";
         end_line({}, p.place);
         for (const TensorParam& t : p.tensors) tensor(t);

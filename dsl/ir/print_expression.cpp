@@ -279,6 +279,9 @@ struct ExpressionPrinter::Writer {
     }
     void write(const Node&, const Pack& op, int) { call("pack", op.elements); }
     void write(const Node&, const Shuffle& op, int) { call("shuffle", {op.value}, ", xor " + std::to_string(op.mask)); }
+    void write(const Node&, const Scan& op, int) {
+        call(op.exclusive ? "exclusive_sum" : "inclusive_sum", {op.value}, ", axis " + std::to_string(op.axis));
+    }
     void write(const Node&, const Match& op, int) { call("match", {op.value}, ", axis " + std::to_string(op.axis)); }
     void write(const Node&, const Mma& op, int) {
         call("mma", {op.a, op.b, op.c}, op.warps > 0 ? ", warps " + std::to_string(op.warps) : "");

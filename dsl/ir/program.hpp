@@ -85,6 +85,7 @@ struct Program {
     int least_blocks = 0;  // blocks of a multiprocessor that registers must leave room for; 0: the compiler decides
     int threads = 128;     // of a block
     bool dependent_launch = false;     // waits for the kernel ahead of it in the stream before its first statement
+    bool cooperative = false;          // all blocks run at once, as grid syncs need
     std::vector<TensorParam> tensors;  // launch arguments: tensors first, then scalars
     std::vector<ScalarParam> scalars;
     std::vector<Ref> grid;  // extents, i64 over parameters; the last axis runs fastest

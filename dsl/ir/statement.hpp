@@ -50,7 +50,7 @@ struct Store {
     Ref value;
     Cache cache = Cache::normal;
 };
-struct Accumulate {  // view += value, element by element and atomically; whole numbers of 32 or 64 bits, global memory
+struct Accumulate {  // view += value, element by element and atomically; whole numbers of 32 or 64 bits
     View view;
     Ref value;
 };
@@ -143,13 +143,14 @@ struct CommitCopies {
     int mbarriers = -1;
     Ref stage = nullptr;
 };
+struct GridSync {};     // every block has come here, and sees what all have written to tensors; top level only
 struct InitMbarriers {  // each expects one arrival a phase; once in a program, ahead of all that names them
     int mbarriers = -1;
 };
 
-using StatementOp =
-    std::variant<For, Bind, Store, Accumulate, Assign, Report, Comment, Declare, Let, Set, LoadVector, StoreVector,
-                 AtomicAdd, ReportElement, Barrier, Copy, CopyVector, WaitCopies, CommitCopies, InitMbarriers, MmaTile>;
+using StatementOp = std::variant<For, Bind, Store, Accumulate, Assign, Report, Comment, Declare, Let, Set, LoadVector,
+                                 StoreVector, AtomicAdd, ReportElement, Barrier, Copy, CopyVector, WaitCopies,
+                                 CommitCopies, InitMbarriers, MmaTile, GridSync>;
 
 struct Statement {
     Place place;

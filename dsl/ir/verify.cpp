@@ -59,7 +59,9 @@ public:
         const std::uint64_t sign = std::uint64_t{1} << (bits_of(s.step->type) - 1);
         require(!step || (step->bits != 0 && (step->bits & sign) == 0), "loop", s.step, "a step is at least 1");
         scopes_.open_loop(at_, s);
+        ++depth_;
         body(s.body);
+        --depth_;
         scopes_.close_loop(s);
         at_.statement = here;
     }
@@ -216,6 +218,10 @@ public:
                 "mbarriers lie in a shared tile of u64 and rank 1");
         require(started_.insert(s.mbarriers).second, "mbarrier", nullptr, "mbarriers are started twice");
     }
+    void operator()(const GridSync&) {
+        require(depth_ == 0, "grid-sync", nullptr, "blocks meet at the top level of the program only");
+        require(program_.cooperative, "grid-sync", nullptr, "blocks that meet all run at once: a cooperative program");
+    }
     void operator()(const ReportElement& s) {
         in_stage(Stage::lowered);
         rule(s.rule, s.bad, s.value);
@@ -362,6 +368,7 @@ private:
     Scopes& scopes_;
     Diagnosis at_;
     std::set<int> started_;  // tiles of mbarriers
+    int depth_ = 0;  // loops around the statement
 };
 
 /// Barriers need every thread of the block and shuffles every thread of the warp; they may stand at the top level and

@@ -141,6 +141,12 @@ struct NodeRules {
         require(is_integer(n.type) && bits_of(n.type) >= 32, "operand-type",
                 "the operation is not defined for this type");
     }
+    void operator()(const Scan& op) const {
+        same_type(op.value), same_shape(op.value);
+        require(op.axis >= 0 && op.axis < n.shape.rank(), "axis", "the tile has no such axis");
+        require(n.type == f32 || (is_integer(n.type) && bits_of(n.type) >= 32), "operand-type",
+                "the operation is not defined for this type");
+    }
     void operator()(const Broadcast& op) const {
         same_type(op.value);
         const Shape& from = op.value->shape;
@@ -273,7 +279,7 @@ constexpr bool only_recorded =
     std::is_same_v<Kind, BlockIndex> || std::is_same_v<Kind, Coordinate> || std::is_same_v<Kind, Load> ||
     std::is_same_v<Kind, Reduce> || std::is_same_v<Kind, Broadcast> || std::is_same_v<Kind, Reshape> ||
     std::is_same_v<Kind, Permute> || std::is_same_v<Kind, Convert> || std::is_same_v<Kind, VariableRead> ||
-    std::is_same_v<Kind, Least> || std::is_same_v<Kind, Mma>;
+    std::is_same_v<Kind, Least> || std::is_same_v<Kind, Mma> || std::is_same_v<Kind, Scan>;
 template <class Kind>
 constexpr bool only_lowered = std::is_same_v<Kind, ThreadIndex> || std::is_same_v<Kind, LinearBlock> ||
                               std::is_same_v<Kind, Local> || std::is_same_v<Kind, Register> ||

@@ -20,8 +20,8 @@ std::int64_t index_value(const Diagnosis& at, Ref index, std::span<const Counter
 }
 
 bool must_be_bound(const Node& n) {
-    return n.as<Load>() || n.as<Reduce>() || n.as<Least>() || n.as<Match>() || n.as<Mma>() || n.as<VariableRead>() ||
-           n.as<WarpReduce>();
+    return n.as<Load>() || n.as<Reduce>() || n.as<Least>() || n.as<Match>() || n.as<Mma>() || n.as<Scan>() ||
+           n.as<VariableRead>() || n.as<WarpReduce>();
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ private:
     /// Adds what is touched from statement i on, up to the next barrier. True if one was met.
     bool touch_group(const ir::Body& body, std::size_t i, Touched& t) const {
         for (; i < body.size(); ++i) {
-            if (body[i].as<ir::Barrier>()) return true;
+            if (body[i].as<ir::Barrier>() || body[i].as<ir::GridSync>()) return true;
             touch(body[i], t, true);
             if (const auto* f = body[i].as<ir::For>())
                 if (touch_group(f->body, 0, t)) return true;
@@ -98,6 +98,7 @@ private:
                 if (t.orders(group)) kept_.insert(&s);
                 if (kept_.count(&s)) t = {};
             }
+            if (s.as<ir::GridSync>()) t = {};
             touch(s, t, false);
             if (const auto* f = s.as<ir::For>()) {
                 const Touched entry = t;

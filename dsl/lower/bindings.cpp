@@ -18,7 +18,7 @@ struct Use {
 /// Reads or meets other threads at its line.
 bool is_event(const ir::Node& n) {
     return n.as<ir::Load>() || n.as<ir::Reduce>() || n.as<ir::Least>() || n.as<ir::Match>() || n.as<ir::Mma>() ||
-           n.as<ir::VariableRead>() || n.as<ir::WarpReduce>();
+           n.as<ir::Scan>() || n.as<ir::VariableRead>() || n.as<ir::WarpReduce>();
 }
 
 /// A scope is the loop it belongs to, plus one; 0 is the kernel's own.

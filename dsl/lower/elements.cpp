@@ -91,9 +91,9 @@ Ref TileCode::scalar_expression(Ref node) {
         return e_.make(node->type, {},
                        ir::Lookup{scalar(l->index), table_words(e_, node, [&](Ref entry) { return scalar(entry); }),
                                   l->signs ? scalar(l->signs) : nullptr});
-    require_internal(
-        !node->as<ir::Load>() && !node->as<ir::Reduce>() && !node->as<ir::Least>() && !node->as<ir::VariableRead>(),
-        "a bound number has no value yet");
+    require_internal(!node->as<ir::Load>() && !node->as<ir::Reduce>() && !node->as<ir::Least>() &&
+                         !node->as<ir::Scan>() && !node->as<ir::VariableRead>(),
+                     "a bound number has no value yet");
     return e_.make(node->type, {}, ir::map_operands(*node, [&](Ref operand) { return scalar(operand); }));
 }
 

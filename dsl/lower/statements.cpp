@@ -14,6 +14,7 @@ TileCode::TileCode(const ir::Program& recorded, const Target& target, const Plan
     out_.threads = in_.threads;
     out_.least_blocks = in_.least_blocks;
     out_.dependent_launch = in_.dependent_launch;
+    out_.cooperative = in_.cooperative;
     out_.scalars = in_.scalars;
     out_.shared = in_.shared;
     out_.rules = in_.rules;
@@ -289,6 +290,7 @@ void TileCode::lower_bind(Ref node) {
     if (node->as<ir::Reduce>()) return reduce(node);
     if (node->as<ir::Least>()) return least(node);
     if (node->as<ir::WarpReduce>()) return vote(node);
+    if (node->as<ir::Scan>()) return scan(node);
     if (node->as<ir::Match>()) require_lanes(node);
     if (node->as<ir::Mma>()) return mma(node);
     if (const auto* v = node->as<ir::VariableRead>()) {
@@ -320,7 +322,7 @@ Ref TileCode::uniform(Ref number) {
     bool exchanged = false;
     ir::for_each_node(number, met, [&](Ref n) {
         exchanged = exchanged || n->as<ir::Reduce>() || n->as<ir::Least>() || n->as<ir::Match>() || n->as<ir::Mma>() ||
-                    n->as<ir::VariableRead>();
+                    n->as<ir::Scan>() || n->as<ir::VariableRead>();
     });
     if (!exchanged) return scalar(number);
     const ir::View view = whole(scratch("count", number->type, {1}));
@@ -376,6 +378,7 @@ void TileCode::lower_statement(const ir::Statement& s) {
     if (const auto* c = s.as<ir::CommitCopies>())
         return emit(ir::CommitCopies{c->mbarriers, c->stage ? e_.narrow(scalar(c->stage)) : nullptr});
     if (const auto* i = s.as<ir::InitMbarriers>()) return emit(*i), emit(ir::Barrier{});
+    if (s.as<ir::GridSync>()) return emit(ir::GridSync{});
     if (const auto* a = s.as<ir::Assign>()) {
         const RegisterTile& state = variables_[static_cast<std::size_t>(a->variable)];
         for (const Plan::Conversion& c : plan_.conversions)

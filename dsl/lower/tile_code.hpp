@@ -12,6 +12,7 @@
 //   statements.cpp  the walk over the tile program          elements.cpp  one element, or one packed word, of a tree
 //   memory.cpp      addresses, masks, vectors               reduce.cpp    registers, lanes, warps
 //   least.cpp       selection                               mma.cpp       tensor cores
+//   scan.cpp        running sums
 
 namespace tessera::lower {
 
@@ -22,6 +23,8 @@ struct Run {
     std::int64_t length = 1;
     std::int64_t base = 0;  // where the run starts in its last digit, if more of that is written out
 };
+
+struct ScanAxis;
 
 class TileCode {
 public:
@@ -140,6 +143,16 @@ private:
     Ref over_warp(ir::ReduceOp op, Ref value);
     void vote(Ref node);
     Ref identity(ir::ReduceOp op, Element type);
+
+    // scan.cpp
+    void scan(Ref node);
+    void scan_line(Iteration& it, const ScanAxis& axis, bool exclusive, const std::function<Ref()>& read,
+                   const RegisterTile& sums, const RegisterTile* totals);
+    Ref lanes_before(const Iteration& it, const ScanAxis& axis, bool with_total, Ref& total);
+    RegisterTile parts_of_warps(const RegisterTile& totals, const AxisModes& warps, Shape extents);
+    void add_warps(Iteration& it, const ScanAxis& axis, const AxisModes& warps, const RegisterTile& sums,
+                   const RegisterTile& parts);
+    Ref sum_of(Ref a, Ref b);
 
     // least.cpp
     void least(Ref node);

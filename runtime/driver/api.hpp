@@ -53,9 +53,12 @@ struct Copy2D {
 };
 static_assert(sizeof(Copy2D) == 128);
 
-/// CUlaunchAttribute, of which only one kind is used.
+inline constexpr int launch_cooperative = 2,
+                     launch_early = 6;  // CUlaunchAttributeID; early: programmatic serialization
+
+/// CUlaunchAttribute, of which only kinds with a truth for a value are used.
 struct LaunchAttribute {
-    int id = 6;  // programmatic stream serialization
+    int id = launch_early;
     char padding[4] = {};
     int value = 1;
     char rest[60] = {};
@@ -123,6 +126,7 @@ inline constexpr int capture_mode_relaxed = 2;
     ENTRY(library_kernel, "cuLibraryGetKernel", (void**, void*, const char*))                                       \
     ENTRY(kernel_function, "cuKernelGetFunction", (void**, void*))                                                  \
     ENTRY(kernel_set_attribute, "cuKernelSetAttribute", (int, int, void*, int))                                     \
+    ENTRY(resident_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (int*, void*, int, std::size_t))          \
     ENTRY(launch, "cuLaunchKernel",                                                                                 \
           (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**))     \
     ENTRY(launch_with, "cuLaunchKernelEx", (const LaunchConfiguration*, void*, void**, void**))

@@ -86,6 +86,12 @@ bool remove_commit(Body& body, std::size_t i, bool apply) {
     return true;
 }
 
+bool remove_grid_sync(Body& body, std::size_t i, bool apply) {
+    if (body[i].as<ir::GridSync>() == nullptr) return false;
+    if (apply) body.erase(body.begin() + static_cast<std::ptrdiff_t>(i));
+    return true;
+}
+
 bool drop_predicate(Body& body, std::size_t i, bool apply) {
     if (predicate_of(body[i]) == nullptr) return false;
     if (!apply) return true;
@@ -143,6 +149,7 @@ std::vector<Mutant> mutants_of(const ir::Program& lowered) {
     add_statement_mutants(lowered, "without wait", remove_wait, mutants);
     add_statement_mutants(lowered, "with a wait for less", wait_for_less, mutants);
     add_statement_mutants(lowered, "without commit", remove_commit, mutants);
+    add_statement_mutants(lowered, "without grid sync", remove_grid_sync, mutants);
     add_statement_mutants(lowered, "without the predicate of access", drop_predicate, mutants);
     add_node_mutants(lowered, mutants);
     return mutants;

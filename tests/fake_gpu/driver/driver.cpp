@@ -416,6 +416,12 @@ int cuKernelGetFunction(void** function, void* kernel) {
     return success;
 }
 int cuKernelSetAttribute(int, int, void*, int) { return success; }
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* kernel, int threads, std::size_t) {
+    if (const int result = enter_context("cuOccupancyMaxActiveBlocksPerMultiprocessor")) return result;
+    if (!kernel || static_cast<Kernel*>(kernel)->name[0] == '\0') return invalid_handle;
+    *blocks = 2048 / threads;
+    return success;
+}
 int cuLaunchKernel(void* kernel, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
                    unsigned shared_bytes, void* stream, void**, void**) {
     return note_launch("cuLaunchKernel", kernel, stream, {stream, blocks, threads, shared_bytes, 0, 0});

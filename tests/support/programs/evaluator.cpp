@@ -282,6 +282,17 @@ private:
         });
         return out;
     }
+    Tile compute(Ref node, const ir::Scan& s) {
+        const Tile& a = value(s.value);
+        Tile out{node->shape, std::vector<std::uint64_t>(a.elements.size())};
+        each(a.shape, [&](Position at, std::int64_t i) {
+            std::uint64_t& sum = out.elements[i];
+            const std::int64_t end = at[s.axis] + (s.exclusive ? 0 : 1);
+            for (at[s.axis] = 0; at[s.axis] < end; ++at[s.axis])
+                sum = apply(ir::BinaryOp::add, node->type, sum, a.elements[flat(a.shape, at)]);
+        });
+        return out;
+    }
     Tile compute(Ref node, const ir::Match& m) {
         const Tile& a = value(m.value);
         Tile out{node->shape, std::vector<std::uint64_t>(node->shape.count())};
@@ -347,12 +358,22 @@ ir::Offender evaluate(const ir::Program& recorded, const std::vector<void*>& ten
     Block outside(recorded, tensors, scalars, {});
     Shape grid;
     for (const Ref extent : recorded.grid) grid.push_back(outside.number(extent));
+    std::vector<Block> blocks;
+    each(grid, [&](const Position& index, std::int64_t) { blocks.emplace_back(recorded, tensors, scalars, index); });
+    ir::Body part;  // up to a grid sync all blocks go before any goes on
+    for (const ir::Statement& s : recorded.body) {
+        if (!s.as<ir::GridSync>()) {
+            part.push_back(s);
+            continue;
+        }
+        for (Block& block : blocks) block.run(part);
+        part.clear();
+    }
     ir::Offender first;
-    each(grid, [&](const Position& index, std::int64_t) {
-        Block block(recorded, tensors, scalars, index);
-        block.run(recorded.body);
+    for (Block& block : blocks) {
+        block.run(part);
         first = ir::Offender::first(first, block.reported);
-    });
+    }
     return first;
 }
 

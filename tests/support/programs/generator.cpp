@@ -57,6 +57,10 @@ public:
         for (std::int64_t n = random_.between(1, 3); n > 0; --n) load_tile();
         if (random_.one_in(3)) load_line();
         steps(random_.between(4, 14), 0);
+        if (random_.one_in(4)) {
+            for (std::int64_t n = random_.between(1, 2); n > 0; --n) read_from_others();
+            steps(random_.between(1, 5), 0);
+        }
         for (std::int64_t n = random_.between(2, 4); n > 0; --n) random_.one_in(2) ? store_tile() : store_anything();
         store_anything();
     }
@@ -148,6 +152,19 @@ private:
         const int memory = matrix("x", type, ir::Role::input);
         const ViewSpec view = moved ? tile_of(memory, random_.between(-2, 2), random_.between(-3, 3)) : tile_of(memory);
         pool_.add(loaded(view, type, tile_shape()));
+    }
+
+    /// Writes the block's tile of a matrix, waits for all blocks and reads a piece that others have written to.
+    void read_from_others() {
+        const Item* found = pool_.find(random_, [&](const Item& i) { return i.shape == tile_shape(); });
+        if (found == nullptr) return;
+        Item item = *found;
+        const int memory = matrix("met", item.type, ir::Role::inout);
+        detail::store(tile_of(memory), item.node, here());
+        detail::grid_sync(here());
+        const ViewSpec view = tile_of(memory, random_.between(-2, 2), random_.between(-3, 3));
+        item.node = detail::load(view, nullptr, {}, here());
+        pool_.add(item);
     }
 
     /// A vector along the columns, as a row of the tile.

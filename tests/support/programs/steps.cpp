@@ -229,6 +229,10 @@ void step_reduce(Random& random, Pool& pool) {
     if (may_sum && !random.one_in(3)) {
         // Zeros lose their sign first: that of a sum of negative zeros would depend on where the sum starts.
         if (!is_integer(a.type)) a.node = binary(BinaryOp::add, a.node, number(a.type, 0));
+        if ((a.type == f32 || bits_of(a.type) >= 32) && random.one_in(2)) {
+            const Ref node = detail::scan(a.node, axis, random.one_in(2), here());
+            return add(pool, {node, a.type, a.shape, a.bound * extent, true});
+        }
         const Ref node = detail::reduce(ReduceOp::sum, a.node, axis, here());
         return add(pool, {node, a.type, shape, a.bound * extent, true});
     }
