@@ -15,8 +15,9 @@ namespace {
 
 /// Slots written out one by one, so that the loads of several are under way at once.
 constexpr std::int64_t most_unrolled = 16;
-/// Of a row that a thread sums: few, so that the vectors of all slots are under way at once beside their sums.
-constexpr std::int64_t most_vectors = 2;
+/// Vectors of a row that a thread sums: of f32 few, so that those of all slots are under way at once beside their sums;
+/// of bf16, whose sums take twice the registers of its vectors, whole rows a block, and four blocks at a time.
+constexpr std::int64_t most_vectors(Element in, bool aligned) { return in == f32 && aligned ? 2 : 10; }
 
 struct ReduceTensors {
     Global<i32, 2> slots{detail::ViewSpec{}};
@@ -38,14 +39,14 @@ template <Element In, Element Out>
 Program recorded(std::int64_t hidden, std::int64_t topk, const ReduceForm& form, bool aligned) {
     return record("reduce_fused", [=](Kernel& k) {
         constexpr std::int64_t vector = 128 / bits_of(In);
-        const auto [rows, cols, threads] = row_tile(hidden, aligned ? vector : 1, aligned ? most_vectors : 10);
+        const auto [rows, cols, threads] = row_tile(hidden, aligned ? vector : 1, most_vectors(In, aligned));
         const Dim tokens = k.dim("tokens"), positions = k.dim("positions");
         const auto x = k.input<In>("x", {positions, hidden},
                                    {.align = aligned ? 16 : bits_of(In) / 8,
                                     .strides = {k.dim("x_pitch", multiple_of(aligned ? vector : 1)), 1}});
         const ReduceTensors t(k, form, tokens, positions, topk);
         const auto out = k.output<Out>("out", {tokens, hidden}, {.align = aligned ? 16 : bits_of(Out) / 8});
-        k.threads(threads);
+        k.threads(threads, In == bf16 && threads == 128 ? 4 : 0);
         const auto [m, n] = k.grid(ceil_div(tokens, rows), ceil_div(hidden, cols));
 
         auto sum = k.variable(full({rows, cols}, Value<f32, 0>(0.0f)));

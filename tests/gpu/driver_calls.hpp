@@ -17,15 +17,18 @@ class Graph {
 public:
     static constexpr unsigned long long auto_free_on_launch = 1;
     explicit Graph(void* graph, unsigned long long flags = 0) {
-        driver_call<int(void**, void*, unsigned long long)>("cuGraphInstantiateWithFlags")(&executable_, graph, flags);
+        code_ = driver_call<int(void**, void*, unsigned long long)>("cuGraphInstantiateWithFlags")(&executable_, graph,
+                                                                                                   flags);
     }
     bool launch(void* stream) const {
         return driver_call<int(void*, void*)>("cuGraphLaunch")(executable_, stream) == 0;
     }
     bool is_ready() const { return executable_ != nullptr; }
+    int code() const { return code_; }  // the driver's, of making it
 
 private:
     void* executable_ = nullptr;
+    int code_ = 0;
 };
 
 enum class CaptureMode { global = 0, thread_local_mode = 1, relaxed = 2 };

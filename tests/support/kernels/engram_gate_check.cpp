@@ -31,8 +31,11 @@ std::vector<T> values_of(const Bytes& bytes) {
     return values;
 }
 engram::BackwardWay backward_way(int way) {
-    const engram::BackwardWay ways[] = {
-        {}, {.staged = false}, {.engine = Copies::bulk}, {.channels = 2}, {.engine = Copies::bulk, .channels = 2}};
+    const engram::BackwardWay ways[] = {{},
+                                        {.staged = true},
+                                        {.staged = true, .engine = Copies::bulk},
+                                        {.staged = true, .channels = 2},
+                                        {.staged = true, .engine = Copies::bulk, .channels = 2}};
     return ways[way];
 }
 std::vector<double> doubles(const Bf16& values) {
