@@ -46,7 +46,7 @@ TEST_CASE("running sums keep type and extents, of f32 and whole numbers, at a li
         {"operand-shape", "not the node's", [](S& s) { s.put(f32, {4}, Scan{s.sum, 0, false}); }},
         {"operand-type", "not the node's", [](S& s) { s.put(i32, {4, 1}, Scan{s.sum, 0, false}); }},
         {"operand-type", "not defined", [](S& s) { s.put(bf16, {4, 1024}, Scan{s.load, 0, true}); }},
-        {"bound", "line",
+        {"bind-scope", "no Bind of it is in scope",
          [](S& s) {
              const Ref floating = s.node(f32, {4, 1}, Scan{s.sum, 0, false});
              s.p.body.push_back(s.statement(Assign{0, floating}));

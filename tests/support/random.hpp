@@ -10,14 +10,10 @@ namespace tessera::test {
 /// SplitMix64: the same numbers on every machine and with every standard library.
 class Random {
 public:
-    explicit Random(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 0x1234567) {}
+    /// The state of a seed is mixed: its neighbours would else give the same numbers, one further on.
+    explicit Random(std::uint64_t seed) : state_(mixed(mixed(seed + 0x1234567))) {}
 
-    std::uint64_t next() {
-        std::uint64_t z = state_ += 0x9E3779B97F4A7C15u;
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-        return z ^ (z >> 31);
-    }
+    std::uint64_t next() { return mixed(state_ += 0x9E3779B97F4A7C15u); }
     /// Uniform in [low, high].
     std::int64_t between(std::int64_t low, std::int64_t high) {
         return low + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(high - low + 1));
@@ -40,6 +36,11 @@ public:
     }
 
 private:
+    static std::uint64_t mixed(std::uint64_t z) {
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+        return z ^ (z >> 31);
+    }
     std::uint64_t state_;
 };
 
