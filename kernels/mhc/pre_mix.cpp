@@ -10,7 +10,8 @@
 #include "runtime/engine.hpp"
 
 // All of pre_big_fuse behind the product. A block has one token. Every warp computes its mixes, so that none waits for
-// another; the first channels are under way meanwhile.
+// another; the first channels are under way meanwhile. What the product read last may still lie in the L2 cache; it
+// stays there until its turn, as this kernel's own accesses are streaming.
 
 namespace tessera::mhc {
 
@@ -81,7 +82,7 @@ private:
         std::vector<Row> rows;
         for (std::int64_t s = 0; s < count; ++s)
             for (std::int64_t i = 0; i < m_; ++i)
-                rows.push_back(load(residual_[token_].block({1, width_}, {i, first + s})));
+                rows.push_back(load(residual_[token_].block({1, width_}, {i, first + s}), {.cache = Cache::streaming}));
         return rows;
     }
     void mix(const std::vector<Row>& rows, const Index& first, const std::vector<Value<f32, 0>>& pre) const {
@@ -89,7 +90,8 @@ private:
         for (std::size_t s = 0; s * streams < rows.size(); ++s) {
             auto sum = full({1, width_}, Value<f32, 0>(0.0f));
             for (std::size_t i = 0; i < streams; ++i) sum = fma(cast<f32>(rows[s * streams + i]), pre[i], sum);
-            store(u_.block({1, width_}, {token_, first + static_cast<std::int64_t>(s)}), cast<bf16>(sum));
+            store(u_.block({1, width_}, {token_, first + static_cast<std::int64_t>(s)}), cast<bf16>(sum),
+                  {.cache = Cache::streaming});
         }
     }
 

@@ -182,6 +182,11 @@ TEST_CASE("three leading axes, or none", "[mhc]") {
     const auto wide = mhc::norm_fn_forward(host.stream(), {halves({1, 2, 3, 4, 16}, r), fn});
     CHECK(wide.logits.extents() == Shape{1, 2, 3, 24});
     CHECK(wide.saved.square_sum.extents() == Shape{1, 2, 3});
+    const auto pre =
+        mhc::pre_big_fuse(host.stream(), {halves({1, 2, 3, 4, 16}, r), fn, zeros(f32, {3}), zeros(f32, {24})});
+    CHECK(pre.post.extents() == Shape{1, 2, 3, 4});
+    CHECK(pre.comb.extents() == Shape{1, 2, 3, 4, 4});
+    CHECK(pre.u.extents() == Shape{1, 2, 3, 16});
     const auto one = mhc::norm_fn_forward(host.stream(), {halves({4, 16}, {r.begin(), r.begin() + 64}), fn});
     CHECK(one.logits.extents() == Shape{24});
     const std::vector<float> all = values_of(wide.logits);

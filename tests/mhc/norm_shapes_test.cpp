@@ -33,3 +33,14 @@ TEST_CASE("merge_norm_weight agrees with the reference on 140 shapes", "[mhc]") 
 TEST_CASE("pre_big_fuse agrees with the reference, and with the chain to the bit, on 140 shapes", "[mhc][C25]") {
     check_all(check_mhc_pre_big_fuse);
 }
+
+TEST_CASE("norm_fn and pre_big_fuse agree with the reference at H = 7168, and at two streams of 5120", "[mhc]") {
+    for (const std::int64_t tokens : {1, 13}) {
+        const MhcCase wide{tokens, 4, 7168, 10, 1e-6f, 1e-4, 0, 0, false, true, 71};
+        const MhcCase narrow{tokens, 2, 5120, 1, 1e-2f, 1.0, 1, 0, false, false, 72};
+        for (const MhcNormCase& c : {MhcNormCase{wide, 24, 0}, MhcNormCase{wide, 24, 16}, MhcNormCase{narrow, 8, 0}}) {
+            CHECK(check_mhc_norm_fn(Device::host(), c) == "");
+            CHECK(check_mhc_pre_big_fuse(Device::host(), c) == "");
+        }
+    }
+}
