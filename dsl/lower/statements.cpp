@@ -47,9 +47,17 @@ ir::Program TileCode::run() {
     return std::move(out_);
 }
 
-/// A barrier ahead of an access that others may have to be ordered with; needless ones are dropped later.
-void TileCode::order(const ir::View& view) {
-    if (plan_.needs_order(view.space, view.memory)) emit(ir::Barrier{});
+/// A barrier ahead of an access that others may have to be ordered with; needless ones are dropped later. Scatters to
+/// one shared tile that follow each other meet different elements.
+void TileCode::order(const ir::View& view, bool scatters) {
+    bool apart = false;
+    if (view.space == ir::Space::shared) {
+        if (scatters)
+            apart = !scattered_.insert(view.memory).second;
+        else
+            scattered_.erase(view.memory);
+    }
+    if (!apart && plan_.needs_order(view.space, view.memory)) emit(ir::Barrier{});
 }
 
 void TileCode::emit(ir::StatementOp op) {
@@ -340,6 +348,7 @@ void TileCode::lower_loop(const ir::For& loop) {
     const Ref begin = uniform(loop.begin), step = uniform(loop.step);
     const Ref end = loop.warp ? scalar(loop.end) : uniform(loop.end);
     const int id = out_.loops++;
+    scattered_.clear();
     loop_of_[static_cast<std::size_t>(loop.loop)] = id;
     emit(ir::For{id, loop.when ? "when" : "step", begin, end, step, false, {}, loop.when, loop.warp});
     ir::Body* const outer = body_;
@@ -351,6 +360,7 @@ void TileCode::lower_loop(const ir::For& loop) {
     named_.pop_back();
     body_ = outer;
     if (loop.when) hoist_barrier(*body_);
+    scattered_.clear();
 }
 
 void TileCode::lower_statement(const ir::Statement& s) {
@@ -362,7 +372,8 @@ void TileCode::lower_statement(const ir::Statement& s) {
     convert_for(s);
     if (const auto* b = s.as<ir::Bind>()) return lower_bind(b->value);
     if (const auto* st = s.as<ir::Store>()) {
-        order(st->view);
+        order(st->view, std::any_of(st->view.axes.begin(), st->view.axes.end(),
+                                    [](const ir::ViewAxis& a) { return !a.offset->scalar(); }));
         return store_piece(st->view, st->value, st->cache);
     }
     if (const auto* a = s.as<ir::Accumulate>()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -42,7 +43,7 @@ private:
     void convert(const Plan::Conversion& c);
     void convert_for(const ir::Statement& s);
     void emit(ir::StatementOp op);
-    void order(const ir::View& view);
+    void order(const ir::View& view, bool scatters = false);
     void number_blocks();
     RegisterTile declare(const Layout& layout, Element type, int fast_axis, int most_pack, const std::string& name);
     int preferred_axis(const Iteration& it, Ref value) const;
@@ -180,6 +181,7 @@ private:
     std::map<int, RegisterTile> tiles_;  // by recorded node id
     std::map<int, Ref> values_;          // rank 0, by recorded node id
     int warp_scopes_ = 0;                // conditions by warps around the statement
+    std::set<int> scattered_;            // shared tiles whose last access is a scatter
     std::vector<int> seen_;              // views that have a tile in this statement only
     std::map<const Plan::Conversion*, RegisterTile> converted_;
     std::vector<RegisterTile> variables_;

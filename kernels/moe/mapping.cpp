@@ -53,7 +53,20 @@ const CompiledKernel& kernel(const Stream& stream, const char* name, std::int64_
     return Engine::of(stream).kernel(stream, KernelId(name, {option}), record);
 }
 
-void launch(const Stream& stream, const TensorView& topk_idx, const FusedMapping& out, const MappingOptions& o) {
+void launch_together(const Stream& stream, const TensorView& topk_idx, const FusedMapping& out, const MappingOptions& o,
+                     const MappingPlan& plan) {
+    const std::int64_t topk = topk_idx.extents[1];
+    const Tensor counts = Tensor::empty(stream, i32, {plan.blocks, plan.wide});
+    Engine::of(stream)
+        .kernel(stream, KernelId("map_slots", {topk, plan.wide, plan.threads, plan.steps}),
+                [&] { return map_slots_program(topk, plan); })
+        .launch(stream,
+                {flat(topk_idx), counts, out.expert_start, out.expert_end, out.num_tokens_per_expert,
+                 flat(out.token_topk_to_pos), out.pos_to_expert, out.pos_to_token, out.pos_to_token_topk},
+                {Scalar("alignment", o.alignment)});
+}
+
+void launch_apart(const Stream& stream, const TensorView& topk_idx, const FusedMapping& out, const MappingOptions& o) {
     const TensorView ids = flat(topk_idx);
     const Chunks chunks(ids.count());
     const Tensor counts = Tensor::zeros(stream, i32, {o.num_experts, chunks.count});
@@ -72,6 +85,14 @@ void launch(const Stream& stream, const TensorView& topk_idx, const FusedMapping
                     {ids, out.expert_start, flat(counts), flat(out.token_topk_to_pos), out.pos_to_expert,
                      out.pos_to_token, out.pos_to_token_topk},
                     {Scalar("chunks", chunks.count), Scalar("steps", chunks.steps)});
+}
+
+void launch(const Stream& stream, const TensorView& topk_idx, const FusedMapping& out, const MappingOptions& o) {
+    const MappingPlan plan = mapping_plan(topk_idx.count(), o.num_experts);
+    if (plan.wide > 0 && o.plan != MappingOptions::four_launches)
+        launch_together(stream, topk_idx, out, o, plan);
+    else
+        launch_apart(stream, topk_idx, out, o);
 }
 
 Tensor cut(const Tensor& rows, std::int64_t count) {

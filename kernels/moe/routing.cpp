@@ -40,29 +40,39 @@ void check_ranks(const TensorParallel& r) {
 
 }  // namespace
 
-Program normalize_weight_program(std::int64_t topk) {
+namespace {
+
+/// Slot by slot, where a row is too long for a thread's registers.
+void normalize_long_rows(Kernel& k, std::int64_t topk, const Index& m, const Global<f32, 2>& weights,
+                         const Global<f32, 1>& denominator, const Global<f32, 2>& normalized) {
+    const auto piece = [&](const Global<f32, 2>& of, const Index& slot) {
+        return of.window({thread_rows, 1}, {m * thread_rows, slot});
+    };
+    auto sum = k.variable(full({thread_rows, 1}, Value<f32, 0>(1e-20f)));
+    k.serial(topk, [&](const Index& slot) { sum = sum.get() + load(piece(weights, slot)); });
+    k.serial(topk, [&](const Index& slot) { store(piece(normalized, slot), load(piece(weights, slot)) / sum.get()); });
+    store(denominator.block({thread_rows}, {m}), sum.get().squeeze(axis<1>));
+}
+
+}  // namespace
+
+Program normalize_weight_program(std::int64_t topk, bool aligned) {
     return record(normalize, [=](Kernel& k) {
+        const TensorOptions rows{.align = aligned ? 16 : 4};
         const Dim tokens = k.dim("tokens");
-        const auto weights = k.input<f32>("weights", {tokens, topk}, {.align = 4});
+        const auto weights = k.input<f32>("weights", {tokens, topk}, rows);
         const auto denominator = k.output<f32>("denominator", {tokens}, {.align = 4});
-        const auto normalized = k.output<f32>("normalized", {tokens, topk}, {.align = 4});
+        const auto normalized = k.output<f32>("normalized", {tokens, topk}, rows);
         k.threads(thread_rows);
         const auto [m] = k.grid(ceil_div(tokens, thread_rows));
-        const auto column = [&](const Index& slot) {
-            return load(weights.window({thread_rows, 1}, {m * thread_rows, slot}));
-        };
-        auto sum = k.variable(full({thread_rows, 1}, Value<f32, 0>(1e-20f)));
-        const auto divide = [&](const Index& slot) {
-            store(normalized.window({thread_rows, 1}, {m * thread_rows, slot}), column(slot) / sum.get());
-        };
-        if (topk > 16) {  // too many to write out
-            k.serial(topk, [&](const Index& slot) { sum = sum.get() + column(slot); });
-            k.serial(topk, divide);
-        } else {
-            k.unrolled(topk, [&](const Index& slot) { sum = sum.get() + column(slot); });
-            k.unrolled(topk, divide);
-        }
-        store(denominator.block({thread_rows}, {m}), sum.get().squeeze(axis<1>));
+        if (topk > 32) return normalize_long_rows(k, topk, m, weights, denominator, normalized);
+        // A row a thread: running sums in ascending order, of which the last is the denominator.
+        const auto w = load(weights.block({thread_rows, topk}, {m, 0}), {.per_thread = {1, topk}, .lanes = 1});
+        const auto slot = coordinates({thread_rows, topk}, axis<1>);
+        const auto sums = inclusive_sum(select(slot == 0, w + 1e-20f, w), axis<1>);
+        const auto sum = reduce_sum(select(slot == topk - 1, sums, 0.0f), axis<1>);
+        store(normalized.block({thread_rows, topk}, {m, 0}), w / sum);
+        store(denominator.block({thread_rows}, {m}), sum.squeeze(axis<1>));
     });
 }
 
@@ -73,8 +83,10 @@ void normalize_weight(const Stream& stream, const TensorView& weights, const Ten
     check_dense(normalize, "normalized", stream, normalized, f32, weights.extents);
     if (weights.extents[0] == 0) return;
     const std::int64_t topk = weights.extents[1];
+    const bool aligned =
+        (reinterpret_cast<std::uintptr_t>(weights.data) | reinterpret_cast<std::uintptr_t>(normalized.data)) % 16 == 0;
     Engine::of(stream)
-        .kernel(stream, KernelId(normalize, {topk}), [&] { return normalize_weight_program(topk); })
+        .kernel(stream, KernelId(normalize, {topk, aligned}), [&] { return normalize_weight_program(topk, aligned); })
         .launch(stream, {weights, denominator, normalized});
 }
 

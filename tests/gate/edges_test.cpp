@@ -181,6 +181,33 @@ TEST_CASE("1025 groups, and all ids in one", "[gate][C20]") {
     CHECK(counts.as<const std::int32_t>()[1023] == 0);
 }
 
+TEST_CASE("counts and loads of few and of many ids and groups: in one launch, in turns, and added to the result",
+          "[gate]") {
+    struct Size {
+        std::int64_t ids, groups, blocks;  // blocks that the plan takes; 0: they do not wait for each other
+    };
+    for (const Size& s : {Size{1, 1, 1}, Size{4096, 64, 1}, Size{4097, 65, 2}, Size{64 * 4096 * 2 + 5, 300, 64},
+                          Size{64 * 4096 * 8 + 1, 40, 0}, Size{5000, 8192, 2}, Size{5000, 8193, 0}}) {
+        INFO(s.ids << " ids, " << s.groups << " groups");
+        CHECK(moe::count_plan(s.ids, s.groups).blocks == s.blocks);
+        Ids ids(static_cast<std::size_t>(s.ids));
+        std::vector<std::int32_t> expected(static_cast<std::size_t>(s.groups));
+        for (std::size_t i = 0; i < ids.size(); ++i) {
+            ids[i] = static_cast<std::int64_t>(i * 2654435761u % static_cast<std::uint64_t>(s.groups + 3)) - 1;
+            if (ids[i] >= 0 && ids[i] < s.groups) ++expected[static_cast<std::size_t>(ids[i])];
+        }
+        const Tensor in = on_host(i64, {s.ids, 1}, ids);
+        const Tensor counts = moe::group_count(host.stream(), in, s.groups);
+        CHECK(std::equal(expected.begin(), expected.end(), counts.as<const std::int32_t>()));
+        const Tensor loads = moe::aux_fi(host.stream(), in, s.groups, 1);
+        bool right = true;
+        for (std::size_t g = 0; g < expected.size(); ++g)
+            right = right && loads.as<const float>()[g] ==
+                                 static_cast<float>(expected[g] * s.groups) / static_cast<float>(s.ids);
+        CHECK(right);
+    }
+}
+
 TEST_CASE("what the gates cannot do is refused, with the argument's name", "[gate]") {
     const Stream stream = host.stream();
     const Tensor scores = Tensor::empty(host, f32, {2, 8});

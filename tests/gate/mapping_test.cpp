@@ -29,6 +29,25 @@ TEST_CASE("empty experts, full ranges and one more, 1025 and 4096 experts, one e
     }
 }
 
+TEST_CASE("mappings of more slots, or experts, than a block takes at once", "[gate]") {
+    for (const MappingCase& c : large_mapping_cases()) CHECK(check_mapping(Device::host(), c) == "");
+}
+
+TEST_CASE("one launch of few large blocks up to 229,376 slots and 1,024 experts", "[gate]") {
+    const auto plan = [](std::int64_t slots, std::int64_t experts) { return moe::mapping_plan(slots, experts); };
+    CHECK(plan(0, 1).blocks == 1);
+    for (const std::int64_t slots : {1, 1024, 1025, 32768, 32769, 175896, 229376})
+        for (const std::int64_t experts : {1, 72, 256, 1024}) {
+            const moe::MappingPlan p = plan(slots, experts);
+            CHECK(p.wide >= experts);
+            CHECK(p.blocks <= 32);
+            CHECK(p.blocks * p.threads * p.steps >= slots);
+            CHECK((p.blocks - 1) * p.threads * p.steps < slots);
+        }
+    CHECK(plan(229377, 8).wide == 0);
+    CHECK(plan(8, 1025).wide == 0);
+}
+
 TEST_CASE("more tokens than a chunk holds", "[gate][A86]") {
     for (std::int64_t tokens : {1, 13001}) {
         MappingCase c{tokens, 8, 32, 128, -1, {}};

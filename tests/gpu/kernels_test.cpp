@@ -32,6 +32,7 @@ TEST_CASE("random shapes of the gates, of the kernels of ids and of the mapping"
     check_all("group_count and aux_fi", thinned(ids_cases(400), 60), check_counts);
     check_all("normalize_weight", thinned(ids_cases(400), 60), check_normalize);
     check_all("get_fused_mapping", thinned(mapping_cases(300), 100), check_mapping);
+    check_all("get_fused_mapping, large", large_mapping_cases(), check_mapping);
 }
 
 TEST_CASE("transposes of more tiles than a 16-bit grid axis counts", "[gpu][transpose][C22]") {

@@ -68,6 +68,34 @@ TEST_CASE("barriers around additions to shared memory, none between them", "[low
     CHECK(kernel.count<ir::Barrier>() == 2);  // zeroed; added
 }
 
+TEST_CASE("scatters that follow each other need one barrier, what is between them another", "[lower]") {
+    const auto barriers = [](bool load_between) {
+        const Program p = record("scatters", [=](Kernel& k) {
+            const auto y = k.output<i32>("y", {128});
+            k.threads(64);
+            k.grid(1);
+            const auto tile = k.shared<i32>("tile", {128});
+            const auto at = cast<i32>(coordinates({64}, axis<0>));
+            store(tile.whole(), full({128}, Value<i32, 0>(0)));
+            store(tile.window({64}, {127 - 2 * at}), at);
+            auto second = at;
+            if (load_between) second = load(tile.window({64}, {127 - at}));
+            store(tile.window({64}, {126 - 2 * at}), second);
+            store(y.window({128}, {0}), load(tile.whole()));
+        });
+        const Lowered kernel(p, Target::h200());
+        std::vector<std::int32_t> y(128), expected(128);
+        for (std::int32_t i = 0; i < 64; ++i) expected[127 - 2 * i] = i;
+        const std::vector<std::int32_t> first = expected;
+        for (std::int32_t i = 0; i < 64; ++i) expected[126 - 2 * i] = load_between ? first[127 - i] : i;
+        kernel.run({}, y);
+        CHECK(y == expected);
+        return kernel.count<ir::Barrier>();
+    };
+    CHECK(barriers(false) == 2);
+    CHECK(barriers(true) == 4);
+}
+
 TEST_CASE("rows of a shared tile by indices: a scatter that sorts and a gather that sorts back", "[lower]") {
     constexpr std::int64_t rows = 24, cols = 16;
     const Program sorting = record("sorting", [](Kernel& k) {

@@ -15,8 +15,8 @@ struct Mutant {
     std::vector<ir::Ref> unneeded = {};  // nothing has changed either if one of these is always false
 };
 
-/// Every program that lacks a single safeguard of `lowered`: one barrier or grid sync; the predicate of one access; one side of one
-/// conjunction of masks; one select, by either of its values.
+/// Every program that lacks a single safeguard of `lowered`: one barrier or grid sync; the predicate of one access; one
+/// side of one conjunction of masks; one select, by either of its values.
 std::vector<Mutant> mutants_of(const ir::Program& lowered);
 
 }  // namespace tessera::test

@@ -123,7 +123,7 @@ std::vector<IdsCase> ids_cases(int count) {
     std::vector<IdsCase> cases;
     for (int i = 0; i < count; ++i) {
         IdsCase c{};
-        c.topk = random.pick<std::int64_t>({1, 2, 6, 7, 8, 9, 17, 20});
+        c.topk = random.pick<std::int64_t>({1, 2, 6, 7, 8, 9, 17, 33});
         c.tokens = random.log_uniform(1, 400) - 1;
         c.groups = random.pick<std::int64_t>({1, 4, 8, 9, 32, 72, 128, 256, 4096, 5000});
         c.ranks = random.between(1, std::min<std::int64_t>(c.groups, 9));

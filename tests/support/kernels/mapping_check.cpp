@@ -44,10 +44,11 @@ std::string compare(const Stream& stream, const char* name, const Tensor& got, c
     return "";
 }
 
-std::string check(const Device& device, const MappingCase& c) {
+std::string check(const Device& device, const MappingCase& c, moe::MappingOptions::Plan plan) {
     const Stream stream = device.stream();
     const Tensor ids = Tensor::from_host(stream, i64, {c.tokens, c.topk}, c.ids.data());
     moe::MappingOptions options{c.experts, c.alignment};
+    options.plan = plan;
     if (c.rows >= 0) options.num_expanded_tokens = c.rows, options.force_no_sync = true;
     const moe::FusedMapping map = moe::get_fused_mapping(stream, ids, options);
     const Expected expected(c);
@@ -96,10 +97,30 @@ std::vector<MappingCase> mapping_cases(int count) {
     return cases;
 }
 
+std::vector<MappingCase> large_mapping_cases() {
+    Random random(43);
+    std::vector<MappingCase> cases;
+    const auto add = [&](std::int64_t tokens, std::int64_t topk, std::int64_t experts, std::int64_t used) {
+        MappingCase c{tokens, topk, experts, 128, -1, {}};
+        for (std::int64_t i = 0; i < tokens * topk; ++i)
+            c.ids.push_back(random.one_in(5) ? -1 : random.between(experts - used, experts - 1));
+        cases.push_back(std::move(c));
+    };
+    add(4100, 8, 256, 256);    // two slots of a thread
+    add(10000, 8, 72, 72);     // three
+    add(5000, 9, 1024, 1024);  // the most experts of one launch
+    add(4500, 8, 1025, 1025);  // one more
+    add(2000, 3, 4096, 4096);
+    add(5000, 7, 300, 1);  // all on one expert
+    return cases;
+}
+
 std::string check_mapping(const Device& device, const MappingCase& c) {
     try {
-        const std::string wrong = check(device, c);
-        return wrong.empty() ? "" : c.text() + ": " + wrong;
+        const std::string one = check(device, c, moe::MappingOptions::one_launch);
+        if (!one.empty()) return c.text() + ": " + one;
+        const std::string four = check(device, c, moe::MappingOptions::four_launches);
+        return four.empty() ? "" : c.text() + ", in four launches: " + four;
     } catch (const std::exception& error) {
         return c.text() + ": " + error.what();
     }

@@ -18,7 +18,10 @@ struct MappingCase {
 /// Deterministic; some ids are out of range.
 std::vector<MappingCase> mapping_cases(int count);
 
-/// "" if every tensor is that of a stable counting sort, else what differs.
+/// Few, of more slots or experts than a block takes at once.
+std::vector<MappingCase> large_mapping_cases();
+
+/// Both ways of the mapping: "" if every tensor is that of a stable counting sort, else what differs.
 std::string check_mapping(const Device& device, const MappingCase& c);
 
 }  // namespace tessera::test
