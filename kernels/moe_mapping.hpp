@@ -41,7 +41,7 @@ struct MappingPlan {
     std::int64_t wide = 0;                           // experts, rounded up to a power of two; 0: four launches
     std::int64_t threads = 0, steps = 0, blocks = 0;
 };
-/// One launch up to 229,376 slots and 1,024 experts.
+/// One launch up to 229,376 slots for 256 experts, up to 163,840 for 1,024.
 MappingPlan mapping_plan(std::int64_t slots, std::int64_t experts);
 Program map_slots_program(std::int64_t topk, const MappingPlan& plan);
 

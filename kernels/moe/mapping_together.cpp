@@ -110,6 +110,9 @@ private:
             Numbers& place = place_[static_cast<std::size_t>(s)];
             const Numbers from = load(base_.window({all_}, {select(expert >= 0, group + expert, -1)}));
             place = place + from + load(counters_.window({all_}, {counter(s)}));
+        }
+        for (std::int64_t s = 0; s < plan_.steps; ++s) {
+            const Numbers &expert = expert_[static_cast<std::size_t>(s)], place = place_[static_cast<std::size_t>(s)];
             store(sorted_.window({all_}, {select(expert >= 0, place, -1)}),
                   (expert << static_cast<int>(slot_bits)) | (slot(s) - block_ * static_cast<int>(each_)));
         }
@@ -214,10 +217,11 @@ private:
 
 MappingPlan mapping_plan(std::int64_t slots, std::int64_t experts) {
     // Fewer experts would leave more groups of warps to add up; more steps take more registers than a thread has.
-    constexpr std::int64_t least_wide = 256, most_wide = 1024, threads = 1024, most_steps = 7;
+    constexpr std::int64_t least_wide = 256, most_wide = 1024, threads = 1024;
     const auto wide =
         static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(experts, least_wide))));
     const std::int64_t steps = std::max<std::int64_t>(1, ceil_div(slots, threads * MappingPlan::most_blocks));
+    const std::int64_t most_steps = wide == least_wide ? 7 : 5;
     if (wide > most_wide || steps > most_steps) return {};
     return {wide, threads, steps, std::max<std::int64_t>(1, ceil_div(slots, threads * steps))};
 }
