@@ -181,3 +181,40 @@ TEST_CASE("what a thread copies at once divides the tile", "[ir]") {
     CHECK(print_line(s.p, s.p.body[s.p.body.size() - 2]) ==
           "copy z.block[32] at (8) to landing.block[32] at (0) by [4]");
 }
+
+TEST_CASE("prefetches print, touch nothing and name whole rows of tensors", "[ir]") {
+    struct R : Copying {
+        R() { p.body.push_back(statement(Prefetch{copy().from})); }
+        Copy& copy() { return *p.body[p.body.size() - 2].as<Copy>(); }
+        Prefetch& prefetch() { return *p.body.back().as<Prefetch>(); }
+    };
+    struct L : CopyingVector {
+        L() {
+            PrefetchRow row{copy().from};
+            row.access.lanes = 32;
+            p.body.push_back(statement(row));
+        }
+        PrefetchRow& row() { return *p.body.back().as<PrefetchRow>(); }
+    };
+    R recorded;
+    CHECK(verdict(recorded.p) == "");
+    CHECK(print_line(recorded.p, recorded.p.body.back()) == "prefetch z.block[32] at (8)");
+    L lowered;
+    CHECK(verdict(lowered.p) == "");
+    CHECK(print_line(lowered.p, lowered.p.body.back()) == "prefetch z[8] x32 along 0 at 8 if row < tokens");
+    CHECK(writes_of(lowered.p.body.back()).empty());
+    CHECK(reads_of(lowered.p.body.back()).memories.empty());
+    CHECK(equal(lowered.p, L().p));
+    L other;
+    other.row().access.lanes = 16;
+    CHECK_FALSE(equal(lowered.p, other.p));
+    const Breach<R> breaches[] = {
+        {"prefetch", "a piece of a tensor",
+         [](R& s) {
+             s.prefetch().view = {Space::shared, static_cast<int>(s.p.shared.size()) - 1, {{s.wide(0), 32, false}}};
+         }},
+    };
+    check_breaches(breaches);
+    const Breach<L> rows[] = {{"lanes", "a multiple of 16 bytes", [](L& s) { s.row().access.lanes = 6; }}};
+    check_breaches(rows);
+}
