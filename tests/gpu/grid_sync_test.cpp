@@ -6,6 +6,7 @@
 #include "runtime/engine.hpp"
 #include "tessera/dsl.hpp"
 #include "tessera/runtime.hpp"
+#include "tests/gpu/driver_calls.hpp"
 
 // Blocks that wait for each other on the device: many syncs, several streams at once, and more blocks than fit.
 
@@ -66,4 +67,25 @@ TEST_CASE("more blocks than run at once are refused, and the device goes on", "[
     const CompiledKernel kernel = Engine::of(device).compile(ring(2));
     CHECK_THROWS_WITH(turns(kernel, stream, 100000, 2), Catch::Contains("wait for each other (k.grid_sync)"));
     CHECK(turns(kernel, stream, 132, 2));
+}
+
+TEST_CASE("a captured cooperative launch replays, beside launches of the same kernel on another stream",
+          "[gpu][grid_sync]") {
+    constexpr int rounds = 20, blocks = 60;
+    const Device device = Device::cuda(0);
+    const CompiledKernel kernel = Engine::of(device).compile(ring(rounds));
+    const Stream captured = device.stream(), other = device.stream();
+    const Tensor a = Tensor::zeros(captured, i32, {blocks}), b = Tensor::zeros(captured, i32, {blocks});
+    captured.synchronize();
+    REQUIRE(test::begin_capture(captured.handle(), test::CaptureMode::relaxed));
+    kernel.launch(captured, {a, b});
+    kernel.launch(captured, {a, b});
+    const test::Graph graph(test::end_capture(captured.handle()));
+    REQUIRE(graph.is_ready());
+    for (int i = 0; i < 50; ++i) {
+        REQUIRE(graph.launch(captured.handle()));
+        CHECK(turns(kernel, other, blocks, rounds));
+    }
+    const Tensor result = a.to_host(captured);
+    for (int m = 0; m < blocks; ++m) CHECK(result.as<const std::int32_t>()[m] == (m + rounds) % blocks);
 }
