@@ -125,7 +125,9 @@ MemoryHelper Statements::helper_for(const ir::Access& access, bool load, int byt
     AccessKind kind = shared ? AccessKind::store_shared : AccessKind::store;
     if (load && shared) kind = AccessKind::load_shared;
     if (load && !shared) {
-        const bool constant = program_.tensors[static_cast<std::size_t>(access.memory)].role == ir::Role::input;
+        // Reads of the read-only path may be moved ahead of the wait for the kernel that writes what is read.
+        const bool constant = program_.tensors[static_cast<std::size_t>(access.memory)].role == ir::Role::input &&
+                              !program_.dependent_launch;
         kind = constant ? AccessKind::load_read_only : AccessKind::load;
     }
     return {kind, access.predicate != nullptr, bytes, word_type_of(word), access.cache == ir::Cache::streaming};

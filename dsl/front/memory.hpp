@@ -147,9 +147,10 @@ private:
 /// What a cache may count on: `streaming` is for what the kernel does not come back to, so that other data may stay.
 using ir::Cache;
 
-/// How a loaded tile lies over the threads: each holds `per_thread` elements side by side along each axis, and threads
-/// neighbour along the contiguous axis first. Left out, the lowering's own rule decides. lanes: at most so many threads
-/// lie along the contiguous axis, a power of two; 32 gives every row to one warp. 0: as many as fit.
+/// How a loaded tile lies over the threads, unless it is an operand of a product (mma), which lies as that needs it:
+/// each holds `per_thread` elements side by side along each axis, and threads neighbour along the contiguous axis
+/// first. Left out, the lowering's own rule decides. lanes: at most so many threads lie along the contiguous axis, a
+/// power of two; 32 gives every row to one warp. 0: as many as fit.
 struct LoadOptions {
     Shape per_thread = {};
     int lanes = 0;
@@ -208,9 +209,9 @@ struct CopyOptions {
     Shape per_thread = {};
 };
 
-/// Starts to copy a piece of an input tensor to a piece of a shared tile, past the registers; what lies outside the
-/// tensor becomes zeros. Under way until wait_copies(): before, neither may be touched. Rows of the piece must move in
-/// vectors of at least 4 bytes.
+/// Starts to copy a piece of an input or inout tensor to a piece of a shared tile, past the registers; what lies
+/// outside the tensor becomes zeros. Under way until wait_copies(): before, the tile may not be touched, nor what is
+/// copied be written to. Rows of the piece must move in vectors of at least 4 bytes.
 template <Element T, int R>
 void copy_async(const Piece<T, R>& to, const Piece<T, R>& from, const CopyOptions& options = {},
                 std::source_location at = std::source_location::current()) {

@@ -91,6 +91,8 @@ private:
 
 void pipelined(Ref count, int stages, bool bulk, FunctionRef<Ref, Ref> issue, FunctionRef<Ref, Ref> body,
                const Place& place) {
+    if (Recorder::active(place).issues_copies())
+        throw UsageError(place, "a pipeline inside the issue function of another; that function only starts copies");
     if (stages < 2 || stages > most_stages)
         throw UsageError(place, fmt::format("a pipeline of {} stages; it has from 2, one that is read and one that is "
                                             "copied to, up to {}",

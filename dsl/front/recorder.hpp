@@ -51,6 +51,7 @@ public:
     };
     /// Until it is taken away by null, copies alone may be appended, and those belong to the pipeline.
     void set_pipeline(const Pipeline* pipeline) { pipeline_ = pipeline; }
+    bool issues_copies() const { return pipeline_ != nullptr; }
     void append_copy(const Place& place, ir::Copy copy);
     /// A tile of mbarriers for a pipeline's stages, by a name that nothing has.
     int mbarriers(int stages, const Place& place);

@@ -33,7 +33,10 @@ public:
         ranges_.push_back(range);
         ranges_.back().group = groups_;
         for (std::size_t w = range.begin / word; w * word < range.end; ++w) by_word_[w] = range.access;
-        each_word(range.source, [&](std::uint64_t w) { sources_[w] = range.access; });
+        each_word(range.source, [&](std::uint64_t w) {
+            Readers& readers = sources_[w];
+            readers = {range.access, readers.count + 1};
+        });
     }
     /// The access that started one that meets these bytes; none if there is none.
     std::size_t meets(std::size_t byte, std::size_t bytes) const {
@@ -46,7 +49,7 @@ public:
         std::size_t access = none;
         if (sources_.empty()) return access;
         each_word(bytes, [&](std::uint64_t w) {
-            if (const auto at = sources_.find(w); at != sources_.end()) access = at->second;
+            if (const auto at = sources_.find(w); at != sources_.end()) access = at->second.access;
         });
         return access;
     }
@@ -84,14 +87,20 @@ private:
                 continue;
             }
             for (std::size_t w = r.begin / word; w * word < r.end; ++w) by_word_[w] = none;
-            each_word(r.source, [&](std::uint64_t w) { sources_.erase(w); });
+            each_word(r.source, [&](std::uint64_t w) {
+                if (--sources_[w].count == 0) sources_.erase(w);
+            });
             done(r);
         }
         ranges_.resize(kept);
     }
 
-    std::vector<std::size_t> by_word_;                        // the access whose copy is under way there
-    std::unordered_map<std::uint64_t, std::size_t> sources_;  // the access that copies a word from there
+    std::vector<std::size_t> by_word_;  // the access whose copy is under way there
+    struct Readers {
+        std::size_t access = none;  // the latest that copies from there
+        int count = 0;
+    };
+    std::unordered_map<std::uint64_t, Readers> sources_;  // by word
     std::vector<Range> ranges_;
     std::uint64_t groups_ = 0;
 };

@@ -381,7 +381,7 @@ private:
     Scopes& scopes_;
     Diagnosis at_;
     std::set<int> started_;  // tiles of mbarriers
-    int depth_ = 0;  // loops around the statement
+    int depth_ = 0;          // loops around the statement
 };
 
 /// Barriers need every thread of the block and shuffles every thread of the warp; they may stand at the top level and
@@ -395,8 +395,10 @@ public:
         for (const Statement& s : statements) {
             at_.statement = &s;
             const auto* loop = s.as<For>();
-            at_.require((block || !s.as<Barrier>()) && (warp || !s.as<MmaTile>()), "uniform-control", nullptr,
-                        "a barrier or a product stands in a loop whose bounds differ between threads");
+            const auto* commit = s.as<CommitCopies>();
+            const bool by_warp = s.as<MmaTile>() || (commit && commit->mbarriers >= 0);
+            at_.require((block || !s.as<Barrier>()) && (warp || !by_warp), "uniform-control", nullptr,
+                        "a barrier, an arrival or a product stands in a loop whose bounds differ between threads");
             if (!warp) for_each_ref(s, [&](Ref ref) { no_shuffle(ref); });
             if (!loop) continue;
             const bool all = block_.uniform_loop(loop->loop), together = warp_.uniform_loop(loop->loop);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "dsl/base/error.hpp"
+#include "dsl/ir/uniform.hpp"
 #include "dsl/ir/walk.hpp"
 #include "dsl/lower/expressions.hpp"
 
@@ -18,10 +19,12 @@ constexpr int banks = 32, word_bytes = 4, warp = 32;
 /// Thrown by an address that only the data tell.
 struct DependsOnData {};
 
-/// Evaluates offsets and predicates of one lane. Parameters stand for large sizes, so that edges do not matter.
+/// Evaluates offsets and predicates of one lane. Parameters stand for large sizes, so that edges do not matter; what
+/// all threads have loaded or carry round a loop alike, such as the slot of a pipeline, for 0.
 class Lane {
 public:
-    Lane(const ir::Program& p, std::int64_t thread) : thread_(thread), locals_(p.locals.size(), nullptr) {}
+    Lane(const ir::Program& p, const ir::Uniformity& uniformity, std::int64_t thread)
+        : uniformity_(uniformity), thread_(thread), locals_(p.locals.size(), nullptr) {}
     void bind(const ir::Let& let) { locals_[static_cast<std::size_t>(let.local)] = let.value; }
 
     std::int64_t value(ir::Ref n) const {
@@ -33,6 +36,7 @@ public:
         if (const auto* l = n->as<ir::Local>()) return value(locals_[static_cast<std::size_t>(l->local)]);
         if (const auto* c = n->as<ir::Cast>()) return value(c->value);
         if (const auto* b = n->as<ir::Binary>()) return binary(b->op, value(b->a), value(b->b));
+        if (n->as<ir::Register>() && uniformity_.uniform(n)) return 0;
         throw DependsOnData();
     }
 
@@ -54,6 +58,7 @@ private:
             default: throw DependsOnData();
         }
     }
+    const ir::Uniformity& uniformity_;
     std::int64_t thread_;
     std::vector<ir::Ref> locals_;
 };
@@ -83,8 +88,9 @@ std::pair<int, int> passes_of(const std::vector<std::optional<std::int64_t>>& ad
 }  // namespace
 
 std::vector<SharedAccess> bank_conflicts(const ir::Program& lowered) {
+    const ir::Uniformity uniformity(lowered);
     std::vector<Lane> lanes;
-    for (int t = 0; t < std::min(warp, lowered.threads); ++t) lanes.emplace_back(lowered, t);
+    for (int t = 0; t < std::min(warp, lowered.threads); ++t) lanes.emplace_back(lowered, uniformity, t);
     std::vector<SharedAccess> result;
     ir::for_each_statement(lowered.body, [&](const ir::Statement& s) {
         if (const auto* let = s.as<ir::Let>())

@@ -38,7 +38,8 @@ class Pass {
 public:
     Pass(const ir::Program& program, const Plan& plan) : program_(program), plan_(plan) {
         ir::for_each_statement(program.body, [&](const ir::Statement& s) {
-            if (const auto* copy = s.as<ir::CopyVector>(); copy && copy->mbarriers < 0) insert(copied_, copy->to);
+            if (const auto* copy = s.as<ir::CopyVector>(); copy && copy->mbarriers < 0)
+                insert(copied_, copy->to), insert(copied_from_, copy->from);
         });
     }
 
@@ -62,7 +63,8 @@ private:
         if (tile >= 0) into.insert({ir::Space::shared, program_.shared[static_cast<std::size_t>(tile)].byte_offset});
     }
     /// What a copy writes may be touched by nobody until a wait covers it, nor may what it reads be written to, so only
-    /// what comes before it is to be ordered with it, `after` as seen from there. Mbarriers order what they count; their own start needs a barrier.
+    /// what comes before it is to be ordered with it, `after` as seen from there. Mbarriers order what they count;
+    /// their own start needs a barrier.
     void touch(const ir::Statement& s, Touched& t, bool after) const {
         if (const auto* load = s.as<ir::LoadVector>()) insert(t.read, load->access);
         if (const auto* store = s.as<ir::StoreVector>()) insert(t.written, store->access);
@@ -74,7 +76,11 @@ private:
         if (const auto* wait = s.as<ir::WaitCopies>()) {
             insert_mbarriers(t.read, wait->mbarriers);
             // Only now what a thread has copied may be seen by the others.
-            if (wait->mbarriers < 0) t.written.insert(copied_.begin(), copied_.end());
+            // … and what others copied from be written to.
+            if (wait->mbarriers < 0) {
+                t.written.insert(copied_.begin(), copied_.end());
+                t.read.insert(copied_from_.begin(), copied_from_.end());
+            }
         }
         if (const auto* commit = s.as<ir::CommitCopies>()) insert_mbarriers(t.read, commit->mbarriers);
         if (const auto* init = s.as<ir::InitMbarriers>()) insert_mbarriers(t.written, init->mbarriers);
@@ -120,7 +126,7 @@ private:
     }
     const ir::Program& program_;
     const Plan& plan_;
-    Memories copied_;
+    Memories copied_, copied_from_;  // by vectors
     std::set<const ir::Statement*> kept_;
 };
 

@@ -211,8 +211,8 @@ std::int64_t Facts::find_upper_bound(Ref node) const {
     }
     if (const auto* c = node->as<ir::Cast>(); c && is_integer(c->value->type) && is_integer(node->type)) {
         const std::int64_t bound = upper_bound(c->value);
-        const bool keeps = bits_of(node->type) > bits_of(c->value->type) ||
-                           (non_negative(c->value) && bound < std::int64_t{1} << (bits_of(node->type) - 1));
+        const bool wider = is_signed_integer(node->type) && bits_of(node->type) > bits_of(c->value->type);
+        const bool keeps = wider || (non_negative(c->value) && bound < std::int64_t{1} << (bits_of(node->type) - 1));
         return keeps ? bound : -1;
     }
     if (const auto* b = node->as<ir::Binary>()) {

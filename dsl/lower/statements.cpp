@@ -383,6 +383,7 @@ void TileCode::lower_statement(const ir::Statement& s) {
     if (const auto* r = s.as<ir::Report>()) return report_piece(*r);
     if (const auto* c = s.as<ir::Copy>()) {
         order(c->to);
+        order(c->from);
         return copy_piece(*c);
     }
     if (const auto* w = s.as<ir::WaitCopies>()) return wait(*w);

@@ -12,11 +12,20 @@ Signature* driver_call(const char* symbol) {
     return reinterpret_cast<Signature*>(dlsym(library, symbol));
 }
 
+/// Graphs are made and launched in a context: the primary one, where the thread has none.
+inline void make_context_current() {
+    void* context = nullptr;
+    if (driver_call<int(void**)>("cuCtxGetCurrent")(&context) == 0 && context) return;
+    driver_call<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, 0);
+    driver_call<int(void*)>("cuCtxSetCurrent")(context);
+}
+
 /// What a captured stream did, ready to be repeated.
 class Graph {
 public:
     static constexpr unsigned long long auto_free_on_launch = 1;
     explicit Graph(void* graph, unsigned long long flags = 0) {
+        make_context_current();
         code_ = driver_call<int(void**, void*, unsigned long long)>("cuGraphInstantiateWithFlags")(&executable_, graph,
                                                                                                    flags);
     }

@@ -52,3 +52,24 @@ TEST_CASE("words XORed with the row's number meet no bank twice") {
     CHECK(first(p, true).passes == 1);
     CHECK(first(p, false).passes == 1);
 }
+
+TEST_CASE("slots of a pipeline are looked at like other tiles") {
+    const auto program = [](SwizzleOptions swizzle) {
+        return record("staged", [=](Kernel& k) {
+            const auto x = k.input<f32>("x", {8, 32, 32});
+            const auto y = k.output<f32>("y", {8, 32, 32}, {.align = 4});
+            k.threads(32);
+            k.grid(1);
+            const auto tile = k.shared<f32>("tile", {3, 32, 32}, swizzle);
+            k.pipelined(
+                8, {.stages = 3},
+                [&](Index i, Index slot) { copy_async(tile[slot].whole(), x[i].block({32, 32}, {0, 0})); },
+                [&](Index i, Index slot) {
+                    const auto v = load(tile[slot].window({32, 1}, {0, 0}), {.per_thread = {1, 1}});
+                    store(y[i].window({32, 1}, {0, 0}), v);
+                });
+        });
+    };
+    CHECK(first(program({}), false).passes == 32);  // a column of rows of 128 bytes
+    CHECK(first(program({3, 2, 3}), false).passes == 4);
+}

@@ -232,3 +232,27 @@ TEST_CASE("writing to what a copy under way reads is reported", "[lower]") {
         CHECK_THROWS_WITH(kernel.run({}, x), Catch::Contains("changes what a copy that is under way reads"));
     }
 }
+
+TEST_CASE("threads wait for each other where one writes to what another has copied", "[lower]") {
+    const auto barriers = [](const Shape& stored) {
+        const Lowered kernel(record("turn_in_place",
+                                    [&](Kernel& k) {
+                                        k.threads(64);
+                                        k.grid(1);
+                                        const auto x = k.inout<f32>("x", {64, 64});
+                                        const auto tile = k.shared<f32>("tile", {64, 64});
+                                        copy_async(tile.whole(), x.block({64, 64}, {0, 0}), {.per_thread = {1, 4}});
+                                        wait_copies();
+                                        const auto zero = full({64, 64}, Value<f32, 0>(0.0f));
+                                        const auto v = load(tile.whole(), {.per_thread = {1, 4}});
+                                        store(x.block({64, 64}, {0, 0}), v + 1.0f);
+                                        const auto y = k.inout<f32>("y", {64, 64});
+                                        const auto w = load(y.block({64, 64}, {0, 0}), {.per_thread = stored});
+                                        store(x.block({64, 64}, {0, 0}), w + zero);
+                                    }),
+                             Target::h200());
+        return kernel.count<ir::Barrier>();
+    };
+    CHECK(barriers({1, 4}) == 0);
+    CHECK(barriers({1, 2}) >= 1);
+}

@@ -180,3 +180,15 @@ TEST_CASE("a product that the block's warps do not divide is refused") {
     CHECK_THAT(said({64, 24, 32, 128, 8}), Catch::Contains("8 of them along M"));
     CHECK(said({64, 24, 32, 128, 4}).empty());
 }
+
+TEST_CASE("the low 13 bits of a TF32 word count for nothing") {
+    const Sizes s{16, 8, 32, 32, 0};
+    const auto x = numbers<float>(s.m * s.k, -4, 4), y = numbers<float>(s.n * s.k, -3, 3);
+    on_targets(multiply<tf32>(s, s.k, false), [&](const Lowered& lowered) {
+        auto a = codes_of<tf32>(x), b = codes_of<tf32>(y);
+        for (std::uint32_t& code : a) code |= 0x1FFFu;
+        std::vector<float> c(static_cast<std::size_t>(s.m * s.n)), d(c);
+        lowered.run({}, a, b, c, d);
+        CHECK(d == product(s, x, y, c));
+    });
+}

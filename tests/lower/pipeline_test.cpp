@@ -290,3 +290,19 @@ TEST_CASE("pipelines that cannot be are refused on their line", "[lower][pipelin
                }),
                Catch::Contains("a pipeline of bulk copies stands in a loop or condition"));
 }
+
+TEST_CASE("a pipeline inside the issue function of another is refused", "[lower][pipeline]") {
+    CHECK_THAT(refused([](Kernel& k) {
+                   k.grid(1);
+                   const auto x = k.input<f32>("x", {8, rows, cols});
+                   const auto tile = k.shared<f32>("tile", {2, rows, cols});
+                   const auto issue = [&](Index i, Index slot) {
+                       copy_async(tile[slot].whole(), x[i].window({rows, cols}, {0, 0}));
+                   };
+                   k.pipelined(
+                       8, {.stages = 2},
+                       [&](Index, Index) { k.pipelined(8, {.stages = 2}, issue, [](Index, Index) {}); },
+                       [](Index, Index) {});
+               }),
+               Catch::Contains("a pipeline inside the issue function of another"));
+}
