@@ -167,7 +167,8 @@ std::string check_mhc_pre_big_fuse(const Device& device, const MhcNormCase& give
         const Stream stream = device.stream();
         Random random(c.common.seed);
         const std::int64_t m = c.common.streams, h = c.common.hidden;
-        const float sinkhorn_eps = c.common.seed % 5 == 0 ? 0.0f : c.common.eps;
+        // Without eps, a column of logits far apart sums to 0 in f32, and has no normal form.
+        const float sinkhorn_eps = c.common.seed % 5 == 0 && c.common.size < 0.01 ? 0.0f : c.common.eps;
         const mhc_reference::Pre in{norm_of(random, c),
                                     normal_numbers(random, 3),
                                     normal_numbers(random, c.columns),
