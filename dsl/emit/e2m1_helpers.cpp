@@ -26,44 +26,33 @@ std::string head(const char* name, const char* type, int count) {
     return wrapped(fmt::format("__device__ __forceinline__ unsigned {}({}) {{", name, list(type, count)), 0);
 }
 
-/// "" for any value, "computed_" for what arithmetic has made, whose NaN has no sign: one instruction brings it within
-/// ±6 then, the smaller magnitude under its own sign, and NaN gives +6 as it must.
-constexpr const char* origins[] = {"", "computed_"};
-bool is_computed(const std::string& origin) { return !origin.empty(); }
-
-Helper top_from_f32(const std::string& origin) {
-    const char* const cut = is_computed(origin) ? R"(    float z;
-    asm("min.xorsign.abs.f32 %0, %1, %2;" : "=f"(z) : "f"(y), "f"(6.0f));)"
-                                                : "    const float z = fmaxf(fminf(y, 6.0f), -6.0f);";
-    return {fmt::format("e2m1_top_from_{}f32", origin),
-            fmt::format(R"(__device__ __forceinline__ unsigned e2m1_top_from_{}f32(float y) {{
-{}
+Helper top_from_f32() {
+    return {"e2m1_top_from_f32",
+            R"(__device__ __forceinline__ unsigned e2m1_top_from_f32(float y) {
+    const float z = fmaxf(fminf(y, 6.0f), -6.0f);
     float e;
     asm("max.xorsign.abs.f32 %0, %1, %2;"
         : "=f"(e)
         : "f"(__uint_as_float(__float_as_uint(z) & 0xff800000u)), "f"(1.0f));
     const unsigned r = __float_as_uint(__fmaf_rn(e, 4194307.0f, z));
     return r * 0x10000040u + (r & 0x80000000u);
-}}
+}
 )",
-                        origin, cut),
             {}};
 }
 
 /// From the last value to the first, each code enters a word from below.
-Helper from_f32(const std::string& origin, int count) {
-    const std::string name = fmt::format("e2m1x{}_from_{}f32", count, origin),
-                      top = fmt::format("e2m1_top_from_{}f32", origin);
-    std::string text = head(name.c_str(), "float", count) + "\n";
-    text += fmt::format("    unsigned r = {}({}) >> 28;\n", top, names[count - 1]);
-    for (int i = count - 2; i >= 0; --i) text += fmt::format("    r = __funnelshift_l({}({}), r, 4);\n", top, names[i]);
-    return {name, text + "    return r;\n}\n", {top}};
+Helper from_f32(const char* name, int count) {
+    std::string text = head(name, "float", count) + "\n";
+    text += fmt::format("    unsigned r = e2m1_top_from_f32({}) >> 28;\n", names[count - 1]);
+    for (int i = count - 2; i >= 0; --i)
+        text += fmt::format("    r = __funnelshift_l(e2m1_top_from_f32({}), r, 4);\n", names[i]);
+    return {name, text + "    return r;\n}\n", {"e2m1_top_from_f32"}};
 }
 
 /// The conversion of a pair, once for each byte.
-Helper from_f32_of_sm100(const std::string& origin, int count) {
-    const std::string name = fmt::format("e2m1x{}_from_{}f32", count, origin);
-    std::string text = head(name.c_str(), "float", count) + "\n    unsigned r;\n    asm(\"{ ";
+Helper from_f32_of_sm100(const char* name, int count) {
+    std::string text = head(name, "float", count) + "\n    unsigned r;\n    asm(\"{ ";
     std::string bytes, inputs;
     for (int i = 0; i < std::max(1, count / 2); ++i) bytes += fmt::format("{}p{}", i == 0 ? "" : ", ", i);
     text += fmt::format(".reg .b8 {}; \"\n", bytes);
@@ -83,35 +72,27 @@ Helper from_f32_of_sm100(const std::string& origin, int count) {
 
 /// Two halves at once, where a value of the code's format in them is exact. `magic` is (2^m + 3) in bf16, 2^m in f16,
 /// whose exponent adds up to a multiple of 16 by itself; `factor` brings n and b to the top of each half.
-Helper top_from_halves(const std::string& origin, const char* type, const char* six, const char* minus_six,
-                       const char* exponent, const char* one, const char* magic, const char* factor) {
+Helper top_from_halves(const char* type, const char* six, const char* minus_six, const char* exponent, const char* one,
+                       const char* magic, const char* factor) {
     const std::string least = fmt::format("min_{}x2", type), largest = fmt::format("max_{}x2", type);
-    const std::string cut =
-        is_computed(origin)
-            ? fmt::format(
-                  "    unsigned z;\n    asm(\"min.xorsign.abs.{}x2 %0, %1, %2;\" : \"=r\"(z) : \"r\"(y), \"r\"({}));",
-                  type, six)
-            : fmt::format("    const unsigned z = {}({}(y, {}), {});", largest, least, six, minus_six);
-    const std::vector<std::string> needs =
-        is_computed(origin) ? std::vector<std::string>{} : std::vector<std::string>{least, largest};
-    return {fmt::format("e2m1_top_from_{}{}x2", origin, type),
-            fmt::format(R"(__device__ __forceinline__ unsigned e2m1_top_from_{7}{0}x2(unsigned y) {{
-{8}
+    return {fmt::format("e2m1_top_from_{}x2", type),
+            fmt::format(R"(__device__ __forceinline__ unsigned e2m1_top_from_{0}x2(unsigned y) {{
+    const unsigned z = max_{0}x2(min_{0}x2(y, {1}), {2});
     unsigned e, r;
     asm("max.xorsign.abs.{0}x2 %0, %1, %2;" : "=r"(e) : "r"(z & {3}), "r"({4}));
     asm("fma.rn.{0}x2 %0, %1, %2, %3;" : "=r"(r) : "r"(e), "r"({5}), "r"(z));
     return r * {6} + (r & 0x80008000u);
 }}
 )",
-                        type, six, minus_six, exponent, one, magic, factor, origin, cut),
-            needs};
+                        type, six, minus_six, exponent, one, magic, factor),
+            {least, largest}};
 }
 
 /// The codes stand in the top four bits of each half; in `r` and `s` in the high halves of bytes, even ones first.
-std::vector<Helper> from_halves(const std::string& origin, const char* type) {
-    const std::string top = fmt::format("e2m1_top_from_{}{}x2", origin, type);
+std::vector<Helper> from_halves(const char* type) {
+    const std::string top = fmt::format("e2m1_top_from_{}x2", type);
     const auto helper = [&](int codes, const char* body) {
-        const std::string name = fmt::format("e2m1x{}_from_{}{}", codes, origin, type);
+        const std::string name = fmt::format("e2m1x{}_from_{}", codes, type);
         std::string text = head(name.c_str(), "unsigned", codes / 2) + body;
         for (std::size_t at; (at = text.find("TOP")) != std::string::npos;) text.replace(at, 3, top);
         return Helper{name, text, {top}};
@@ -134,14 +115,14 @@ std::vector<Helper> from_halves(const std::string& origin, const char* type) {
 )")};
 }
 
-Helper from_halves_of_sm100(const std::string& origin, const std::string& type, int codes) {
+Helper from_halves_of_sm100(const std::string& type, int codes) {
     std::string values;
     for (int i = 0; i < codes / 2; ++i)
         values += type == "bf16" ? fmt::format("{0}__uint_as_float({1} << 16), __uint_as_float({1} & 0xffff0000u)",
                                                i == 0 ? "" : ",\n        ", names[i])
                                  : fmt::format("{0}f32_from_f16({1}, 0), f32_from_f16({1}, 1)",
                                                i == 0 ? "" : ",\n        ", names[i]);
-    const std::string name = fmt::format("e2m1x{}_from_{}{}", codes, origin, type),
+    const std::string name = fmt::format("e2m1x{}_from_{}", codes, type),
                       by_way_of = fmt::format("e2m1x{}_from_f32", codes);
     std::vector<std::string> needs = {by_way_of};
     if (type == "f16") needs.push_back("f32_from_f16");
@@ -202,19 +183,19 @@ std::vector<Helper> e2m1_helpers() {
         to_halves("bf16x2_from_e2m1", 6, "0x81c081c0u", "mul_bf16x2", "0x7e807e80u"),
         to_halves("f16x2_from_e2m1", 3, "0x8e008e00u", "mul_f16x2", "0x74007400u"),
         to_e4m3(),
+        top_from_f32(),
+        top_from_halves("bf16", "0x40c040c0u", "0xc0c0c0c0u", "0xff80ff80u", "0x3f803f80u", "0x42864286u", "4160u"),
+        top_from_halves("f16", "0x46004600u", "0xc600c600u", "0xfc00fc00u", "0x3c003c00u", "0x60006000u", "4104u"),
     };
-    for (const std::string origin : origins) {
-        all.push_back(top_from_f32(origin));
-        all.push_back(top_from_halves(origin, "bf16", "0x40c040c0u", "0xc0c0c0c0u", "0xff80ff80u", "0x3f803f80u",
-                                      "0x42864286u", "4160u"));
-        all.push_back(top_from_halves(origin, "f16", "0x46004600u", "0xc600c600u", "0xfc00fc00u", "0x3c003c00u",
-                                      "0x60006000u", "4104u"));
-        for (const int count : {1, 2, 4, 8}) all.push_back(from_f32(origin, count));
-        for (const int count : {1, 2, 4, 8}) all.push_back(from_f32_of_sm100(origin, count));
-        for (const char* type : {"bf16", "f16"}) {
-            for (Helper& helper : from_halves(origin, type)) all.push_back(std::move(helper));
-            for (const int codes : {2, 4, 8}) all.push_back(from_halves_of_sm100(origin, type, codes));
-        }
+    constexpr struct {
+        int count;
+        const char* name;
+    } widths[] = {{1, "e2m1x1_from_f32"}, {2, "e2m1x2_from_f32"}, {4, "e2m1x4_from_f32"}, {8, "e2m1x8_from_f32"}};
+    for (const auto& [count, name] : widths) all.push_back(from_f32(name, count));
+    for (const auto& [count, name] : widths) all.push_back(from_f32_of_sm100(name, count));
+    for (const char* type : {"bf16", "f16"}) {
+        for (Helper& helper : from_halves(type)) all.push_back(std::move(helper));
+        for (const int codes : {2, 4, 8}) all.push_back(from_halves_of_sm100(type, codes));
     }
     return all;
 }

@@ -4,7 +4,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "dsl/base/target.hpp"
@@ -37,9 +36,6 @@ public:
 
     /// The word made of these elements of `type`, lowest first; at most 32 bits.
     Text pack(Element type, std::span<const Piece> pieces);
-
-    /// From here on the local stands for the value.
-    void name(int local, ir::Ref value) { locals_[local] = value; }
 
     bool uses_thread() const { return uses_thread_; }
     bool uses_block() const { return uses_block_; }
@@ -79,7 +75,6 @@ private:
     Bits bits_of_piece(Piece piece);
     std::optional<Text> pack_comparisons(Element type, std::span<const Piece> pieces);
     std::optional<Text> pack_operations(Element type, std::span<const Piece> pieces);
-    bool is_computed(Piece from) const;
     std::optional<Text> pack_casts(Element type, std::span<const Piece> pieces);
 
     // bytes.cpp
@@ -92,8 +87,8 @@ private:
     Text as_f32(Piece piece);
     Text f32_to_round(Piece piece);
     std::optional<Bits> expanded(Element to, Piece from);
-    Text narrow(Element to, std::span<const Text> f32s, bool unsigned_nan = false);
-    Text narrow_halves(Element half, std::span<const Text> words, bool unsigned_nan);
+    Text narrow(Element to, std::span<const Text> f32s);
+    Text narrow_halves(Element half, std::span<const Text> words);
     Text narrow_f16(Element to, std::span<const Text> words);
     Text widen(Element from, const Text& word, int lane);
     Text float_to_integer(Element to, Element from, const Text& value);
@@ -102,7 +97,6 @@ private:
     const ir::Program& program_;
     const Names& names_;
     HelperSet& helpers_;
-    std::unordered_map<int, ir::Ref> locals_;
     bool uses_thread_ = false, uses_block_ = false;
 };
 

@@ -123,19 +123,6 @@ Expressions::Bits Expressions::bits_of_piece(Piece from) {
     return {element(&node, lane), 0, false, 0};
 }
 
-/// Whether arithmetic has made it, whose NaN has no sign: names stand for what they were given.
-bool Expressions::is_computed(Piece from) const {
-    const Piece piece = origin(from);
-    if (const auto* local = piece.node->as<ir::Local>()) {
-        const auto known = locals_.find(local->local);
-        return known != locals_.end() && is_computed({known->second, piece.lane});
-    }
-    const auto* op = piece.node->as<ir::Binary>();
-    return is_float(piece.node->type) &&
-           (piece.node->as<ir::Fma>() != nullptr ||
-            (op != nullptr && (op->op == BinaryOp::mul || op->op == BinaryOp::add || op->op == BinaryOp::sub)));
-}
-
 /// Where all are rounded from other values, all at once.
 std::optional<Text> Expressions::pack_casts(Element type, std::span<const Piece> pieces) {
     if (!has_conversion(type)) return std::nullopt;
@@ -143,7 +130,6 @@ std::optional<Text> Expressions::pack_casts(Element type, std::span<const Piece>
     const auto* const first = origin(pieces[0]).node->as<ir::Cast>();
     const Element half = first ? first->value->type : f32;
     const bool bytes = half == f16 && pieces.size() > 1 && (type == e4m3 || type == e5m2);
-    bool unsigned_nan = type == e2m1;
     bool all_halves = bytes || (type == e2m1 && (half == bf16 || half == f16));
     for (const Piece& piece : pieces) {
         const Piece made = origin(piece);
@@ -152,7 +138,6 @@ std::optional<Text> Expressions::pack_casts(Element type, std::span<const Piece>
         const Piece source{op->value, op->value->lanes() == 1 ? 0 : made.lane};
         if (expanded(type, source)) return std::nullopt;
         sources.push_back(source);
-        unsigned_nan = unsigned_nan && is_computed(source);
         all_halves = all_halves && op->value->type == half;
     }
     std::vector<Text> values;
@@ -160,10 +145,10 @@ std::optional<Text> Expressions::pack_casts(Element type, std::span<const Piece>
         const std::span<const Piece> halves = sources;
         for (std::size_t i = 0; i < halves.size(); i += 2)
             values.push_back(pack(half, halves.subspan(i, std::min<std::size_t>(2, halves.size() - i))));
-        return bytes ? narrow_f16(type, values) : narrow_halves(half, values, unsigned_nan);
+        return bytes ? narrow_f16(type, values) : narrow_halves(half, values);
     }
     for (const Piece& source : sources) values.push_back(f32_to_round(source));
-    return narrow(type, values, unsigned_nan);
+    return narrow(type, values);
 }
 
 /// Where both halves are truths of one comparison of such halves, as 1 or 0.

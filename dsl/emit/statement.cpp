@@ -76,7 +76,6 @@ void Statements::print(const ir::Declare& declare) {
 
 void Statements::print(const ir::Let& let) {
     require_internal(let.local >= 0 && let.local < static_cast<int>(names_.locals.size()), "a local without a name");
-    expressions_.name(let.local, let.value);
     const bool packed = let.value->lanes() > 1;
     const Text value = packed ? expressions_.word(let.value) : expressions_.scalar(let.value).relax();
     writer_.line(fmt::format("const {} {} = {};", packed ? "unsigned" : scalar_type(let.value->type),

@@ -87,29 +87,20 @@ inline u32 f16_toward_zero(float x) {
 
 // ---- e2m1
 
-/// min.xorsign.abs with 6: NaN is dropped, the signs are multiplied.
-inline float cut_to_six(float y) { return std::copysign(std::isnan(y) ? 6.0f : std::fmin(std::fabs(y), 6.0f), y); }
-/// The same of a half whose codes from `nan` on are NaN.
-inline u32 cut_to_six(u32 x, u32 six, u32 nan) {
-    const u32 magnitude = x & 0x7fff;
-    return (magnitude >= nan || magnitude > six ? six : magnitude) | (x & 0x8000);
-}
-
-/// computed: NaN has no sign.
-inline u32 e2m1_top_from_f32(float y, bool computed = false) {
-    const float z = computed ? cut_to_six(y) : std::fmax(fminf(y, 6.0f), -6.0f);
+inline u32 e2m1_top_from_f32(float y) {
+    const float z = std::fmax(fminf(y, 6.0f), -6.0f);
     const float e = larger_magnitude(uint_as_float(float_as_uint(z) & 0xff800000u), 1.0f);
     const u32 r = float_as_uint(std::fma(e, 4194307.0f, z));
     return r * 0x10000040u + (r & 0x80000000u);
 }
-inline u32 e2m1_from_f32(const float* values, int count, bool computed = false) {
-    u32 r = e2m1_top_from_f32(values[count - 1], computed) >> 28;
-    for (int i = count - 2; i >= 0; --i) r = funnel_left(e2m1_top_from_f32(values[i], computed), r, 4);
+inline u32 e2m1_from_f32(const float* values, int count) {
+    u32 r = e2m1_top_from_f32(values[count - 1]) >> 28;
+    for (int i = count - 2; i >= 0; --i) r = funnel_left(e2m1_top_from_f32(values[i]), r, 4);
     return r;
 }
 
-inline u32 e2m1_top_from_bf16x2(u32 y, bool computed = false) {
-    const u32 z = halves([=](u32 a, u32, u32) { return computed ? cut_to_six(a, 0x40c0, 0x7f81) : clamp_bf16(a); }, y);
+inline u32 e2m1_top_from_bf16x2(u32 y) {
+    const u32 z = halves([](u32 a, u32, u32) { return clamp_bf16(a); }, y);
     const u32 e =
         halves([](u32 a, u32, u32) { return bf16_of(larger_magnitude(real_of_bf16(a), 1.0)); }, z & 0xff80ff80u);
     const u32 r =
@@ -122,8 +113,8 @@ inline u32 clamp_f16(u32 x) {  // to ±6; NaN gives 6
     if ((x & 0x7fff) > 0x4600) return 0x4600u | (x & 0x8000);
     return x;
 }
-inline u32 e2m1_top_from_f16x2(u32 y, bool computed = false) {
-    const u32 z = halves([=](u32 a, u32, u32) { return computed ? cut_to_six(a, 0x4600, 0x7c01) : clamp_f16(a); }, y);
+inline u32 e2m1_top_from_f16x2(u32 y) {
+    const u32 z = halves([](u32 a, u32, u32) { return clamp_f16(a); }, y);
     const u32 e =
         halves([](u32 a, u32, u32) { return f16_of(larger_magnitude(real_of_f16(a), 1.0)); }, z & 0xfc00fc00u);
     const u32 r = halves([](u32 a, u32 b, u32 c) { return f16_of(real_of_f16(a) * real_of_f16(b) + real_of_f16(c)); },

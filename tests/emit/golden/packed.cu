@@ -8,6 +8,18 @@ __device__ __forceinline__ float f32_from_f16(unsigned word, int lane) {
     return lane == 0 ? low : high;
 }
 
+__device__ __forceinline__ unsigned min_bf16x2(unsigned a, unsigned b) {
+    unsigned r;
+    asm("min.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+    return r;
+}
+
+__device__ __forceinline__ unsigned max_bf16x2(unsigned a, unsigned b) {
+    unsigned r;
+    asm("max.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+    return r;
+}
+
 __device__ __forceinline__ unsigned mul_bf16x2(unsigned a, unsigned b) {
     unsigned r;
     asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
@@ -45,6 +57,14 @@ __device__ __forceinline__ unsigned e2m1_top_from_f32(float y) {
     return r * 0x10000040u + (r & 0x80000000u);
 }
 
+__device__ __forceinline__ unsigned e2m1_top_from_bf16x2(unsigned y) {
+    const unsigned z = max_bf16x2(min_bf16x2(y, 0x40c040c0u), 0xc0c0c0c0u);
+    unsigned e, r;
+    asm("max.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(e) : "r"(z & 0xff80ff80u), "r"(0x3f803f80u));
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(e), "r"(0x42864286u), "r"(z));
+    return r * 4160u + (r & 0x80008000u);
+}
+
 __device__ __forceinline__ unsigned e2m1x4_from_f32(float a, float b, float c, float d) {
     unsigned r = e2m1_top_from_f32(d) >> 28;
     r = __funnelshift_l(e2m1_top_from_f32(c), r, 4);
@@ -53,18 +73,9 @@ __device__ __forceinline__ unsigned e2m1x4_from_f32(float a, float b, float c, f
     return r;
 }
 
-__device__ __forceinline__ unsigned e2m1_top_from_computed_bf16x2(unsigned y) {
-    unsigned z;
-    asm("min.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(z) : "r"(y), "r"(0x40c040c0u));
-    unsigned e, r;
-    asm("max.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(e) : "r"(z & 0xff80ff80u), "r"(0x3f803f80u));
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(e), "r"(0x42864286u), "r"(z));
-    return r * 4160u + (r & 0x80008000u);
-}
-
-__device__ __forceinline__ unsigned e2m1x8_from_computed_bf16(unsigned a, unsigned b, unsigned c, unsigned d) {
-    const unsigned r = __byte_perm(e2m1_top_from_computed_bf16x2(a), e2m1_top_from_computed_bf16x2(b), 0x7351);
-    const unsigned s = __byte_perm(e2m1_top_from_computed_bf16x2(c), e2m1_top_from_computed_bf16x2(d), 0x7351);
+__device__ __forceinline__ unsigned e2m1x8_from_bf16(unsigned a, unsigned b, unsigned c, unsigned d) {
+    const unsigned r = __byte_perm(e2m1_top_from_bf16x2(a), e2m1_top_from_bf16x2(b), 0x7351);
+    const unsigned s = __byte_perm(e2m1_top_from_bf16x2(c), e2m1_top_from_bf16x2(d), 0x7351);
     return ((__byte_perm(r, s, 0x5410) >> 4) & 0x0f0f0f0fu) | (__byte_perm(r, s, 0x7632) & 0xf0f0f0f0u);
 }
 
@@ -166,8 +177,8 @@ extern "C" __global__ void __launch_bounds__(128) packed(
     const bool in = first < n;
     unsigned h[4];  // 8 bf16
     load_16_if(in, h[0], h[1], h[2], h[3], half + first, 0u);
-    store_4_if(in, four + (first >> 1), e2m1x8_from_computed_bf16(mul_bf16x2(h[0], 0x40004000u),
-                mul_bf16x2(h[1], 0x40004000u), mul_bf16x2(h[2], 0x40004000u), mul_bf16x2(h[3], 0x40004000u)));
+    store_4_if(in, four + (first >> 1), e2m1x8_from_bf16(mul_bf16x2(h[0], 0x40004000u), mul_bf16x2(h[1], 0x40004000u),
+                mul_bf16x2(h[2], 0x40004000u), mul_bf16x2(h[3], 0x40004000u)));
     float x[8];  // 8 f32
     unsigned code[2];  // 8 e2m1
     load_mutable_16(x[0], x[1], x[2], x[3], full + first + 0);

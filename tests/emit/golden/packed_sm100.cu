@@ -61,7 +61,7 @@ __device__ __forceinline__ unsigned e2m1x8_from_f32(float a, float b, float c, f
     return r;
 }
 
-__device__ __forceinline__ unsigned e2m1x8_from_computed_bf16(unsigned a, unsigned b, unsigned c, unsigned d) {
+__device__ __forceinline__ unsigned e2m1x8_from_bf16(unsigned a, unsigned b, unsigned c, unsigned d) {
     return e2m1x8_from_f32(
         __uint_as_float(a << 16), __uint_as_float(a & 0xffff0000u),
         __uint_as_float(b << 16), __uint_as_float(b & 0xffff0000u),
@@ -167,8 +167,8 @@ extern "C" __global__ void __launch_bounds__(128) packed(
     const bool in = first < n;
     unsigned h[4];  // 8 bf16
     load_16_if(in, h[0], h[1], h[2], h[3], half + first, 0u);
-    store_4_if(in, four + (first >> 1), e2m1x8_from_computed_bf16(mul_bf16x2(h[0], 0x40004000u),
-                mul_bf16x2(h[1], 0x40004000u), mul_bf16x2(h[2], 0x40004000u), mul_bf16x2(h[3], 0x40004000u)));
+    store_4_if(in, four + (first >> 1), e2m1x8_from_bf16(mul_bf16x2(h[0], 0x40004000u), mul_bf16x2(h[1], 0x40004000u),
+                mul_bf16x2(h[2], 0x40004000u), mul_bf16x2(h[3], 0x40004000u)));
     float x[8];  // 8 f32
     unsigned code[2];  // 8 e2m1
     load_mutable_16(x[0], x[1], x[2], x[3], full + first + 0);
