@@ -184,10 +184,10 @@ std::vector<Case> engram_cases() {
             forward_case(packed + ", save=True (packed kv)", true, true),
             backward_case(shape, false),
             backward_case(packed + " (packed kv)", true),
-            backward_case(shape + ", x and k prefetched", false, {.ahead = 1}),
-            backward_case(shape + ", all prefetched", false, {.ahead = 2}),
-            backward_case(shape + ", all prefetched whole", false, {.ahead = 3}),
+            backward_case(shape + ", prefetched", false, {.ahead = 1}),
             backward_case(shape + ", staged, prefetched", false, {.staged = true, .ahead = 2}),
+            backward_case(shape + ", staged in bulk, prefetched", false,
+                          {.staged = true, .engine = Copies::bulk, .ahead = 2}),
             reduce_case()};
 }
 

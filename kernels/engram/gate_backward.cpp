@@ -43,15 +43,15 @@ using Number = Value<f32, 0>;
 
 class Backward {
 public:
-    /// ahead: of BackwardWay.
-    Backward(Kernel& k, std::int64_t heads, std::int64_t hidden, bool aligned, int ahead)
+    /// ahead: what the next round sums is brought to the L2 cache meanwhile.
+    Backward(Kernel& k, std::int64_t heads, std::int64_t hidden, bool aligned, bool ahead)
         : k_(k),
           heads_(heads),
           hidden_(hidden),
           plan_(plan_of(heads, hidden, aligned)),
           t_(k, heads, hidden, aligned, plan_.threads),
           in_(t_.in),
-          ahead_(aligned && hidden % 8 == 0 ? ahead : 0) {}
+          ahead_(ahead && aligned && hidden % 8 == 0) {}
 
     void record() {
         if (!plan_.gradient_in_shared)
@@ -91,9 +91,13 @@ private:
             std::vector<Index> tokens;
             for (std::int64_t r = 0; r < tokens_at_once; ++r)
                 tokens.push_back(select(token + r < t_.end, token + r, in_.tokens));
-            const auto scores = t_.load_saved<tokens_at_once>(token, heads_);
-            find_factors(token, scores, sums_of(token, sums), factors);
-            if (ahead_ > 1) ask_for_sums(token + tokens_at_once);
+            find_factors(token, sums_of(token, sums), factors);
+            for (std::int64_t r = 0; ahead_ && r < tokens_at_once; ++r) {
+                const Index next = token + tokens_at_once + r;
+                const Index there = select(next < t_.end, next, in_.tokens);
+                prefetch(in_.v.window({1, hidden_}, {there, 0}));
+                prefetch(t_.go.window({1, heads_, hidden_}, {there, 0, 0}));
+            }
             const auto gates = unrolled() ? gates_of(factors) : std::vector<Number>();
             k_.serial(plan_.steps, [&](Index s) { differentiate(tokens, s, factors, gates, gradient); });
         });
@@ -145,22 +149,9 @@ private:
         return total.get().squeeze(axis<3>);
     }
 
-    /// While threads meet to add their sums, the L2 cache fills with what comes next: x and k of these tokens, the
-    /// first quarter of their rows or, three ahead, all; two ahead, grad_out and v of the next round.
-    void ask_for_rest(const Index& token) {
-        const std::int64_t cols = ahead_ > 2 || hidden_ % 32 != 0 ? hidden_ : hidden_ / 4;
-        for (const auto* rows : {&in_.x, &in_.k}) prefetch(rows->window({tokens_at_once, heads_, cols}, {token, 0, 0}));
-    }
-    void ask_for_sums(const Index& token) {
-        prefetch(in_.v.window({tokens_at_once, hidden_}, {token, 0}));
-        prefetch(t_.go.window({tokens_at_once, heads_, hidden_}, {token, 0, 0}));
-    }
-
     Pairs sums_of(const Index& token, const SumTiles& tiles) {
         if (unrolled()) {
-            const auto sums = sum_rows(token, 0, heads_);
-            if (ahead_ > 0) ask_for_rest(token);
-            store(tiles.parts->whole(), sums);
+            store(tiles.parts->whole(), sum_rows(token, 0, heads_));
             const auto parts = load(tiles.parts->whole(), {.per_thread = {1, 1, 1}, .lanes = 32});
             return reduce_sum(parts, axis<2>).squeeze(axis<2>);
         }
@@ -171,8 +162,8 @@ private:
         return load(tiles.whole->block({tokens_at_once, heads_}, {0, 0}));
     }
 
-    void find_factors(const Index& token, const std::vector<Pairs>& scores, const Pairs& G, const Factors& factors) {
-        const GateFactors found = t_.factors(G, scores, token, hidden_);
+    void find_factors(const Index& token, const Pairs& G, const Factors& factors) {
+        const GateFactors found = t_.factors(G, t_.load_saved<tokens_at_once>(token, heads_), token, hidden_);
         store(factors.D.whole(), found.D);
         store(factors.px.whole(), found.px);
         store(factors.pk.whole(), found.pk);
@@ -246,7 +237,7 @@ private:
     Plan plan_;
     BackwardTensors t_;
     const GateTensors& in_;
-    int ahead_;
+    bool ahead_;
 };
 
 GateShape check(const Stream& stream, const BackwardInputs& in, const BackwardOptions& o) {
@@ -290,7 +281,7 @@ Program gate_backward_program(std::int64_t heads, std::int64_t hidden, bool alig
     if (aligned && way.staged)
         if (const auto plan = staged_plan(heads, hidden, way))
             return gate_backward_staged_program(heads, hidden, *plan);
-    return record(name, [=](Kernel& k) { Backward(k, heads, hidden, aligned, way.ahead).record(); });
+    return record(name, [=](Kernel& k) { Backward(k, heads, hidden, aligned, way.ahead > 0).record(); });
 }
 
 void gate_backward(const Stream& stream, const BackwardInputs& inputs, const BackwardOutputViews& outputs,

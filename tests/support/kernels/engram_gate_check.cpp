@@ -32,7 +32,7 @@ std::vector<T> values_of(const Bytes& bytes) {
 }
 engram::BackwardWay backward_way(int way) {
     const engram::BackwardWay ways[] = {{},
-                                        {.ahead = 2},
+                                        {.ahead = 1},
                                         {.staged = true, .engine = Copies::bulk, .ahead = 1},
                                         {.staged = true, .channels = 2, .ahead = 3},
                                         {.staged = true, .engine = Copies::bulk, .channels = 2}};
