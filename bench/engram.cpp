@@ -184,10 +184,11 @@ std::vector<Case> engram_cases() {
             forward_case(packed + ", save=True (packed kv)", true, true),
             backward_case(shape, false),
             backward_case(packed + " (packed kv)", true),
-            backward_case(shape + ", prefetched", false, {.ahead = 1}),
-            backward_case(shape + ", staged, prefetched", false, {.staged = true, .ahead = 2}),
-            backward_case(shape + ", staged in bulk, prefetched", false,
-                          {.staged = true, .engine = Copies::bulk, .ahead = 2}),
+            backward_case(shape + ", staged", false, {.staged = true}),
+            backward_case(shape + ", staged in bulk", false, {.staged = true, .engine = Copies::bulk}),
+            backward_case(shape + ", staged, 512 threads", false, {.staged = true, .channels = 2}),
+            backward_case(shape + ", staged in bulk, 512 threads", false,
+                          {.staged = true, .engine = Copies::bulk, .channels = 2}),
             reduce_case()};
 }
 

@@ -19,27 +19,16 @@ void Statements::print(const ir::CopyVector& copy) {
         fmt::format("{}{}({}, {}, {});", guard, name, in.text, address(copy.to).text, address(copy.from).text));
 }
 
-/// `if (a && b) `; nothing if none of them is there.
-std::string Statements::guard_of(std::initializer_list<ir::Ref> predicates) {
+void Statements::print_bulk(const ir::CopyVector& copy) {
     std::string guard;
-    for (const ir::Ref predicate : predicates)
+    for (const ir::Ref predicate : {copy.to.predicate, copy.from.predicate})
         if (predicate != nullptr)
             guard += (guard.empty() ? "" : " && ") + within(expressions_.scalar(predicate), Precedence::logical_and);
-    return guard.empty() ? guard : "if (" + guard + ") ";
-}
-
-void Statements::print_bulk(const ir::CopyVector& copy) {
-    const std::string guard = guard_of({copy.to.predicate, copy.from.predicate});
+    if (!guard.empty()) guard = "if (" + guard + ") ";
     const int bytes = copy.from.lanes * bits_of(element_of(copy.from)) / 8;
     writer_.line(fmt::format("{}{}({}, {}, {}, {});", guard, helpers_.use("copy_bulk"),
                              mbarrier(copy.mbarriers, copy.stage), address(copy.to).text, address(copy.from).text,
                              bytes));
-}
-
-void Statements::print(const ir::PrefetchRow& prefetch) {
-    const ir::Access& row = prefetch.access;
-    writer_.line(fmt::format("{}{}({}, {});", guard_of({row.predicate}), helpers_.use("prefetch_bulk"),
-                             address(row).text, row.lanes * bits_of(element_of(row)) / 8));
 }
 
 /// `full + stage`

@@ -109,20 +109,11 @@ Helper wait_mbarrier() {
             {}};
 }
 
-Helper prefetch_bulk() {
-    return {"prefetch_bulk",
-            R"(__device__ __forceinline__ void prefetch_bulk(const void* from, int bytes) {
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(from), "r"(bytes) : "memory");
-}
-)",
-            {}};
-}
-
 }  // namespace
 
 std::vector<Helper> copy_helpers() {
-    return {copy_async(4),    copy_async(8), copy_async(16),    wait_copies(),   commit_copies(), wait_copies_but(),
-            init_mbarriers(), copy_bulk(),   arrive_mbarrier(), wait_mbarrier(), prefetch_bulk()};
+    return {copy_async(4),     copy_async(8),    copy_async(16), wait_copies(),     commit_copies(),
+            wait_copies_but(), init_mbarriers(), copy_bulk(),    arrive_mbarrier(), wait_mbarrier()};
 }
 
 }  // namespace tessera::emit

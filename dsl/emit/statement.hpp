@@ -1,7 +1,5 @@
 #pragma once
 
-#include <initializer_list>
-
 #include "dsl/base/target.hpp"
 #include "dsl/emit/expression.hpp"
 #include "dsl/emit/writer.hpp"
@@ -43,8 +41,6 @@ private:
     void print(const ir::WaitCopies& wait);
     void print(const ir::CommitCopies& commit);
     void print(const ir::InitMbarriers& init);
-    void print(const ir::PrefetchRow& prefetch);
-    std::string guard_of(std::initializer_list<ir::Ref> predicates);
     void print_bulk(const ir::CopyVector& copy);
     std::string mbarrier(int tile, ir::Ref stage);
 

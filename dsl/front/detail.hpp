@@ -77,7 +77,6 @@ void atomic_add(const ViewSpec& view, Ref value, const Place& place);
 void copy_async(const ViewSpec& to, const ViewSpec& from, const PerThread& per_thread, const Place& place);
 void wait_copies(const Place& place);
 void grid_sync(const Place& place);
-void prefetch(const ViewSpec& view, const Place& place);
 /// value: null if there is none to tell.
 void report(Ref bad, const char* rule, const ViewSpec& view, Ref value, const Place& place);
 

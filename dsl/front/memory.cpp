@@ -176,22 +176,6 @@ void grid_sync(const Place& place) {
     r.append(place, ir::GridSync{});
 }
 
-void prefetch(const ViewSpec& spec, const Place& place) {
-    Recorder& r = Recorder::active(place);
-    Shape tile;
-    ir::View view = view_of(r, spec, place, tile);
-    if (spec.space != ir::Space::global)
-        throw UsageError(place,
-                         fmt::format("prefetch of the shared tile {}; what is brought to the L2 cache is a piece "
-                                     "of a tensor",
-                                     memory_name(r.program(), spec)));
-    for (const ir::ViewAxis& axis : view.axes)
-        if (!axis.offset->scalar())
-            throw UsageError(place, fmt::format("prefetch of rows of {} by a tile of indices; prefetch them one by one",
-                                                memory_name(r.program(), spec)));
-    r.append(place, ir::Prefetch{std::move(view)});
-}
-
 void wait_copies(const Place& place) { Recorder::active(place).append(place, ir::WaitCopies{}); }
 
 void atomic_add(const ViewSpec& spec, Ref value, const Place& place) {

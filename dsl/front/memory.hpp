@@ -220,13 +220,6 @@ void copy_async(const Piece<T, R>& to, const Piece<T, R>& from, const CopyOption
 /// Waits for all copies that have been started.
 inline void wait_copies(std::source_location at = std::source_location::current()) { detail::wait_copies(at); }
 
-/// Asks for a piece of a tensor to be brought to the L2 cache, ahead of its load or copy; changes no result. Its rows
-/// are multiples of 16 bytes at such addresses and lie wholly inside the tensor or outside, as those of bulk copies.
-template <Element T, int R>
-void prefetch(const Piece<T, R>& piece, std::source_location at = std::source_location::current()) {
-    detail::prefetch(piece.spec(), at);
-}
-
 /// State across iterations: get() reads it now, = writes it.
 template <Element T, int R>
 class Variable {

@@ -84,7 +84,7 @@ Ref Recorder::make(Element type, const Shape& shape, const Place& place, ir::Op 
 
 void Recorder::append(const Place& place, ir::StatementOp op) {
     const bool starts_copies = std::holds_alternative<ir::Copy>(op) || std::holds_alternative<ir::Bind>(op) ||
-                               std::holds_alternative<ir::For>(op) || std::holds_alternative<ir::Prefetch>(op);
+                               std::holds_alternative<ir::For>(op);
     if (pipeline_ != nullptr && !starts_copies)
         throw UsageError(place,
                          "the first function of k.pipelined does more than start copies; it may compute, load and call "

@@ -219,7 +219,6 @@ private:
     void statement(const ir::Statement&, const ir::GridSync&) {
         numbering_.emit({Kind::grid_sync, true, nullptr, 0, {}, {}});
     }
-    void statement(const ir::Statement&, const ir::PrefetchRow&) {}  // there is no cache to fill
 
     void statement(const ir::Statement&, const ir::ReportElement& op) {
         Draft draft{Kind::report, false, nullptr, static_cast<std::uint32_t>(code_.rules.size()), {}, {}};

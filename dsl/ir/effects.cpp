@@ -83,8 +83,6 @@ public:
     void operator()(const CommitCopies& s) const { count(s.mbarriers); }
     void operator()(const InitMbarriers& s) const { count(s.mbarriers); }
     void operator()(const GridSync&) const {}
-    void operator()(const Prefetch&) const {}  // a hint reads nothing either
-    void operator()(const PrefetchRow&) const {}
     void operator()(const Assign& assign) const { e.variables.push_back(assign.variable); }
     void operator()(const Declare& declare) const { e.arrays.push_back(declare.array); }
     void operator()(const Set& set) const { e.arrays.push_back(set.array); }

@@ -67,8 +67,6 @@ struct Line {
     }
     std::string operator()(const InitMbarriers& s) { return "start " + names.memory(Space::shared, s.mbarriers); }
     std::string operator()(const GridSync&) { return "grid sync"; }
-    std::string operator()(const Prefetch& s) { return "prefetch " + text.view(s.view); }
-    std::string operator()(const PrefetchRow& s) { return "prefetch " + access(s.access); }
     std::string operator()(const Assign& s) { return names.variable(s.variable) + " = " + text(s.value); }
     std::string operator()(const Report& s) {
         return report(s.rule) + text.view(s.view) + " where " + text(s.bad) + ", value " + text(s.value);

@@ -148,18 +148,9 @@ struct InitMbarriers {  // each expects one arrival a phase; once in a program, 
     int mbarriers = -1;
 };
 
-/// Whole rows of a tensor's piece are to be brought to the L2 cache. A hint: nothing that a program gives depends on
-/// it.
-struct Prefetch {  // recorded
-    View view;
-};
-struct PrefetchRow {  // lowered: one thread names `lanes` elements, a multiple of 16 bytes
-    Access access;
-};
-
 using StatementOp = std::variant<For, Bind, Store, Accumulate, Assign, Report, Comment, Declare, Let, Set, LoadVector,
                                  StoreVector, AtomicAdd, ReportElement, Barrier, Copy, CopyVector, WaitCopies,
-                                 CommitCopies, InitMbarriers, MmaTile, GridSync, Prefetch, PrefetchRow>;
+                                 CommitCopies, InitMbarriers, MmaTile, GridSync>;
 
 struct Statement {
     Place place;

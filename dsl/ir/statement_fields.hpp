@@ -37,8 +37,6 @@ void fields_of(MaybeConst<WaitCopies> auto& s, auto&& f) {
 void fields_of(MaybeConst<CommitCopies> auto& s, auto&& f) { f("mbarriers", s.mbarriers), f("stage", s.stage); }
 void fields_of(MaybeConst<InitMbarriers> auto& s, auto&& f) { f("mbarriers", s.mbarriers); }
 void fields_of(MaybeConst<GridSync> auto&, auto&&) {}
-void fields_of(MaybeConst<Prefetch> auto& s, auto&& f) { f("view", s.view); }
-void fields_of(MaybeConst<PrefetchRow> auto& s, auto&& f) { f("access", s.access); }
 void fields_of(MaybeConst<Assign> auto& s, auto&& f) { f("variable", s.variable), f("value", s.value); }
 void fields_of(MaybeConst<Report> auto& s, auto&& f) {
     f("rule", s.rule), f("view", s.view), f("bad", s.bad), f("value", s.value);

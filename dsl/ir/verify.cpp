@@ -222,19 +222,6 @@ public:
         require(depth_ == 0, "grid-sync", nullptr, "blocks meet at the top level of the program only");
         require(program_.cooperative, "grid-sync", nullptr, "blocks that meet all run at once: a cooperative program");
     }
-    void operator()(const Prefetch& s) {
-        in_stage(Stage::recorded);
-        detail::verify_view(at_, s.view, nullptr);
-        for (const ViewAxis& axis : s.view.axes) scopes_.verify_expression(at_, axis.offset);
-        require(s.view.space == Space::global, "prefetch", nullptr, "what is prefetched is a piece of a tensor");
-    }
-    void operator()(const PrefetchRow& s) {
-        in_stage(Stage::lowered);
-        access(s.access, true);
-        require(s.access.space == Space::global, "prefetch", nullptr, "what is prefetched is a piece of a tensor");
-        const int bits = s.access.lanes * bits_of(memory(s.access.space, s.access.memory).type);
-        require(bits > 0 && bits % 128 == 0, "lanes", nullptr, "a prefetch names a multiple of 16 bytes");
-    }
     void operator()(const ReportElement& s) {
         in_stage(Stage::lowered);
         rule(s.rule, s.bad, s.value);

@@ -25,20 +25,6 @@ void TileCode::copy_piece(const ir::Copy& copy) {
     });
 }
 
-void TileCode::prefetch_piece(const ir::View& view) {
-    int axis = -1, vector = 1;
-    const Layout layout = prefetch_layout(in_, view, place_, target_, axis, vector);
-    Iteration it(layout, e_, in_.threads);
-    const Run run = run_along(it, it.root[static_cast<std::size_t>(axis)], vector);
-    const Address from = address(view, it, memory_name(view));
-    in_loops(it, [&] {
-        it.each_constant(run.digits, [&] {
-            set_lane(it, run, 0);
-            emit(ir::PrefetchRow{access(view, it, from, axis, static_cast<int>(run.length), true)});
-        });
-    });
-}
-
 /// What the mbarriers have counted all threads may see; of their own start they learn by a barrier.
 void TileCode::wait(const ir::WaitCopies& w) {
     if (w.mbarriers < 0) return emit(ir::WaitCopies{w.pending});

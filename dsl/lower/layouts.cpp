@@ -456,6 +456,61 @@ int longest_vector(const ir::Program& program, const ir::View& view, const Targe
     return static_cast<int>(vector);
 }
 
+namespace {
+
+/// A row of the piece for each thread of the first warp.
+Layout bulk_layout(const ir::Program& program, const ir::Copy& copy, const Shape& extents, const Place& place, int axis,
+                   int& vector) {
+    constexpr int warp = 32;
+    const Element type = program.shared[static_cast<std::size_t>(copy.to.memory)].type;
+    const auto memory = static_cast<std::size_t>(copy.from.memory);
+    const bool vectors = axis >= 0 && vector * bits_of(type) % 128 == 0;
+    bool whole = false;
+    if (vectors) {
+        vector = static_cast<int>(extents[axis]);
+        const auto along = static_cast<std::size_t>(tile_axes(copy.from)[static_cast<std::size_t>(axis)]);
+        const ir::Axis& a = program.tensors[memory].axes[along];
+        const Ref offset = copy.from.axes[along].offset;
+        whole = a.inner == 1 && vector * bits_of(type) % 128 == 0 &&
+                program.shared[static_cast<std::size_t>(copy.to.memory)].swizzle.bits == 0 &&
+                (Facts(program).inside(offset, vector, a.extent) ||
+                 (is_multiple(a.extent, vector) && is_multiple(offset, vector)));
+    }
+    if (!whole)
+        throw UsageError(place,
+                         "a bulk copy moves whole rows of a piece, multiples of 16 bytes at such addresses, that "
+                         "lie wholly inside the tensor or outside: their length must divide its extent and the "
+                         "offset; record alignments and multiples (align, multiple_of), or copy by vectors");
+    Shape inner;
+    for (int i = 0; i < extents.rank(); ++i) inner.push_back(i == axis ? vector : 1);
+    return canonical(natural_layout(extents, axis, inner, warp));
+}
+
+}  // namespace
+
+Layout copy_layout(const ir::Program& program, const ir::Copy& copy, const Place& place, const Target& target,
+                   int& axis, int& vector) {
+    int there = -1;
+    vector =
+        std::min(longest_vector(program, copy.from, target, axis), longest_vector(program, copy.to, target, there));
+    const Element type = program.shared[static_cast<std::size_t>(copy.to.memory)].type;
+    vector = std::min(vector, 128 / bits_of(type));
+    Shape extents, inner;
+    for (const ir::ViewAxis& a : copy.to.axes)
+        if (!a.picked) extents.push_back(a.extent);
+    if (axis >= 0) vector = static_cast<int>(std::gcd<std::int64_t>(vector, extents[axis]));
+    if (copy.mbarriers >= 0) return bulk_layout(program, copy, extents, place, axis == there ? axis : -1, vector);
+    if (axis >= 0 && !copy.per_thread.empty())
+        vector = static_cast<int>(std::gcd<std::int64_t>(vector, copy.per_thread[axis]));
+    if (axis < 0 || axis != there || vector * bits_of(type) < 32)
+        throw UsageError(place,
+                         "copy_async moves vectors of at least 4 bytes along an axis that is contiguous on both "
+                         "sides; record alignments and multiples (align, multiple_of), or load and store");
+    for (int i = 0; i < extents.rank(); ++i)
+        inner.push_back(!copy.per_thread.empty() ? copy.per_thread[i] : i == axis ? vector : 1);
+    return canonical(natural_layout(extents, axis, inner, program.threads));
+}
+
 void choose_layouts(const ir::Program& program, const Target& target, Plan& plan) {
     Assignment(program, target, plan).run();
 }

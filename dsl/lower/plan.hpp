@@ -60,10 +60,6 @@ int longest_vector(const ir::Program& program, const ir::View& view, const Targe
 Layout copy_layout(const ir::Program& program, const ir::Copy& copy, const Place& place, const Target& target,
                    int& axis, int& vector);
 
-/// The same for a prefetch, which moves rows of `vector` elements. Errors: UsageError unless the rows are whole.
-Layout prefetch_layout(const ir::Program& program, const ir::View& view, const Place& place, const Target& target,
-                       int& axis, int& vector);
-
 /// Index into View::axes of each tile axis.
 std::vector<int> tile_axes(const ir::View& view);
 

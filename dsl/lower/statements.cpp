@@ -389,7 +389,6 @@ void TileCode::lower_statement(const ir::Statement& s) {
     if (const auto* w = s.as<ir::WaitCopies>()) return wait(*w);
     if (const auto* c = s.as<ir::CommitCopies>())
         return emit(ir::CommitCopies{c->mbarriers, c->stage ? e_.narrow(scalar(c->stage)) : nullptr});
-    if (const auto* p = s.as<ir::Prefetch>()) return prefetch_piece(p->view);
     if (const auto* i = s.as<ir::InitMbarriers>()) return emit(*i), emit(ir::Barrier{});
     if (s.as<ir::GridSync>()) return emit(ir::GridSync{});
     if (const auto* a = s.as<ir::Assign>()) {

@@ -114,7 +114,6 @@ private:
 
     // copy.cpp
     void copy_piece(const ir::Copy& copy);
-    void prefetch_piece(const ir::View& view);
     void wait(const ir::WaitCopies& wait);
     void hoist_barrier(ir::Body& body) const;
 

@@ -46,7 +46,6 @@ struct BackwardWay {
     bool staged = false;  // slower on the H200, by a seventh
     Copies engine = Copies::vectors;
     int channels = 4;  // of a thread side by side: 2 or 4
-    int ahead = 0;  // pieces (two tokens at a time: rounds, 1 at most) brought to the L2 cache before they are copied
 };
 
 /// Of the staged way: pieces of threads · channels, and grad_out of a whole token in shared memory.

@@ -43,15 +43,13 @@ using Number = Value<f32, 0>;
 
 class Backward {
 public:
-    /// ahead: what the next round sums is brought to the L2 cache meanwhile.
-    Backward(Kernel& k, std::int64_t heads, std::int64_t hidden, bool aligned, bool ahead)
+    Backward(Kernel& k, std::int64_t heads, std::int64_t hidden, bool aligned)
         : k_(k),
           heads_(heads),
           hidden_(hidden),
           plan_(plan_of(heads, hidden, aligned)),
           t_(k, heads, hidden, aligned, plan_.threads),
-          in_(t_.in),
-          ahead_(ahead && aligned && hidden % 8 == 0) {}
+          in_(t_.in) {}
 
     void record() {
         if (!plan_.gradient_in_shared)
@@ -92,12 +90,6 @@ private:
             for (std::int64_t r = 0; r < tokens_at_once; ++r)
                 tokens.push_back(select(token + r < t_.end, token + r, in_.tokens));
             find_factors(token, sums_of(token, sums), factors);
-            for (std::int64_t r = 0; ahead_ && r < tokens_at_once; ++r) {
-                const Index next = token + tokens_at_once + r;
-                const Index there = select(next < t_.end, next, in_.tokens);
-                prefetch(in_.v.window({1, hidden_}, {there, 0}));
-                prefetch(t_.go.window({1, heads_, hidden_}, {there, 0, 0}));
-            }
             const auto gates = unrolled() ? gates_of(factors) : std::vector<Number>();
             k_.serial(plan_.steps, [&](Index s) { differentiate(tokens, s, factors, gates, gradient); });
         });
@@ -237,7 +229,6 @@ private:
     Plan plan_;
     BackwardTensors t_;
     const GateTensors& in_;
-    bool ahead_;
 };
 
 GateShape check(const Stream& stream, const BackwardInputs& in, const BackwardOptions& o) {
@@ -262,8 +253,7 @@ void launch(const Stream& stream, const GateShape& shape, const BackwardInputs& 
                                            &out.grad_hidden_states, &out.grad_k, &out.grad_v, &out.grad_w_partial});
     const CompiledKernel& kernel = Engine::of(stream).kernel(
         stream,
-        KernelId(name,
-                 {shape.heads, shape.hidden, aligned, way.staged, way.engine == Copies::bulk, way.channels, way.ahead}),
+        KernelId(name, {shape.heads, shape.hidden, aligned, way.staged, way.engine == Copies::bulk, way.channels}),
         [&] { return gate_backward_program(shape.heads, shape.hidden, aligned, way); });
     kernel.launch(stream,
                   {in.forward.hidden_states, k, v, in.forward.weight_fused, in.grad_out, in.dot, in.gate_score,
@@ -281,7 +271,7 @@ Program gate_backward_program(std::int64_t heads, std::int64_t hidden, bool alig
     if (aligned && way.staged)
         if (const auto plan = staged_plan(heads, hidden, way))
             return gate_backward_staged_program(heads, hidden, *plan);
-    return record(name, [=](Kernel& k) { Backward(k, heads, hidden, aligned, way.ahead > 0).record(); });
+    return record(name, [=](Kernel& k) { Backward(k, heads, hidden, aligned).record(); });
 }
 
 void gate_backward(const Stream& stream, const BackwardInputs& inputs, const BackwardOutputViews& outputs,

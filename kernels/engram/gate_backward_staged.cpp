@@ -77,20 +77,6 @@ private:
             copy_heads(x_[slot], t_.in.x[token - 1], at.s);
             copy_heads(keys_[slot], t_.in.k[token - 1], at.s);
         });
-        if (plan_.way.ahead > 0) ask_for(i + plan_.way.ahead, summed);
-    }
-    /// What a later turn copies is brought to the L2 cache.
-    void ask_for(const Index& i, const Index& summed) {
-        const Turn at = turn(i);
-        const Index token = t_.first + at.r;
-        k_.when(i < summed, [&] {
-            prefetch(t_.in.v[token].block({cols_}, {at.s}));
-            prefetch(t_.go[token].block({heads_, cols_}, {0, at.s}));
-        });
-        k_.when((i >= steps_) & (i < summed + steps_), [&] {
-            prefetch(t_.in.x[token - 1].block({heads_, cols_}, {0, at.s}));
-            prefetch(t_.in.k[token - 1].block({heads_, cols_}, {0, at.s}));
-        });
     }
     void copy(const Piece<bf16, 1>& to, const Piece<bf16, 1>& from) const {
         copy_async(to, from, {.per_thread = {plan_.way.channels}});

@@ -32,9 +32,9 @@ std::vector<T> values_of(const Bytes& bytes) {
 }
 engram::BackwardWay backward_way(int way) {
     const engram::BackwardWay ways[] = {{},
-                                        {.ahead = 1},
-                                        {.staged = true, .engine = Copies::bulk, .ahead = 1},
-                                        {.staged = true, .channels = 2, .ahead = 3},
+                                        {.staged = true},
+                                        {.staged = true, .engine = Copies::bulk},
+                                        {.staged = true, .channels = 2},
                                         {.staged = true, .engine = Copies::bulk, .channels = 2}};
     return ways[way];
 }
