@@ -5,7 +5,6 @@
 
 #include "bench/case.hpp"
 #include "bench/inputs.hpp"
-#include "kernels/engram/backward.hpp"
 
 namespace tessera::bench {
 
@@ -71,7 +70,7 @@ Case forward_case(const std::string& name, bool save, bool packed) {
             values};
 }
 
-Case backward_case(const std::string& name, bool packed, const engram::BackwardWay& way = {}) {
+Case backward_case(const std::string& name, bool packed) {
     const std::int64_t values = tokens * heads * hidden;
     return {"engram_gate_bwd",
             name,
@@ -81,11 +80,10 @@ Case backward_case(const std::string& name, bool packed, const engram::BackwardW
                     count, [&](unsigned seed) { return GateSet(s, 8 * seed, packed, true); },
                     [=](const GateSet& t) {
                         engram::gate_backward(s, {t.go, t.inputs(), t.scores[0], t.scores[1], t.scores[2], t.scores[3]},
-                                              engram::BackwardOutputViews{t.grad_x, t.grad_k, t.grad_v, t.partial}, {},
-                                              way);
+                                              engram::BackwardOutputViews{t.grad_x, t.grad_k, t.grad_v, t.partial});
                     });
             },
-            [=] { return engram::gate_backward_program(heads, hidden, true, way); },
+            [] { return engram::gate_backward_program(heads, hidden, true); },
             values};
 }
 
@@ -184,11 +182,6 @@ std::vector<Case> engram_cases() {
             forward_case(packed + ", save=True (packed kv)", true, true),
             backward_case(shape, false),
             backward_case(packed + " (packed kv)", true),
-            backward_case(shape + ", staged", false, {.staged = true}),
-            backward_case(shape + ", staged in bulk", false, {.staged = true, .engine = Copies::bulk}),
-            backward_case(shape + ", staged, 512 threads", false, {.staged = true, .channels = 2}),
-            backward_case(shape + ", staged in bulk, 512 threads", false,
-                          {.staged = true, .engine = Copies::bulk, .channels = 2}),
             reduce_case()};
 }
 

@@ -21,7 +21,8 @@ struct Helper {
 /// All of them, in the order in which they are printed.
 std::span<const Helper> helper_table();
 
-/// Parts of the table: conversions of the packed formats; tables of codes; products; asynchronous copies; reports; grid syncs.
+/// Parts of the table: conversions of the packed formats; tables of codes; products; asynchronous copies; reports; grid
+/// syncs.
 std::vector<Helper> e2m1_helpers();
 std::vector<Helper> e5m6_helpers();
 std::vector<Helper> lookup_helpers();

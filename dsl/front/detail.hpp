@@ -1,7 +1,9 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <source_location>
+#include <type_traits>
 
 #include "dsl/base/element.hpp"
 #include "dsl/base/place.hpp"
@@ -116,6 +118,7 @@ template <class... Args>
 class FunctionRef {
 public:
     template <class F>
+        requires(!std::same_as<std::remove_const_t<F>, FunctionRef>)
     FunctionRef(F& f)
         : object_(const_cast<void*>(static_cast<const void*>(&f))),
           call_([](void* object, Args... args) { (*static_cast<F*>(object))(args...); }) {}

@@ -37,8 +37,8 @@ struct Effects {
 Effects reads_of(const Statement& statement);
 
 /// What the statement writes, wholly or in part; a Declare writes its array, a Let its local. For a loop, its body's
-/// union. A Barrier or GridSync writes nothing and a WaitCopies reads at most its mbarriers, yet nothing in shared or global memory
-/// may be moved across any of them.
+/// union. A Barrier or GridSync writes nothing and a WaitCopies reads at most its mbarriers, yet nothing in shared or
+/// global memory may be moved across any of them.
 Effects writes_of(const Statement& statement);
 
 }  // namespace tessera::ir

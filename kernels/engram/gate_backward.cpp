@@ -4,13 +4,12 @@
 #include <vector>
 
 #include "dsl/base/error.hpp"
-#include "kernels/engram/backward.hpp"
 #include "kernels/engram/check.hpp"
+#include "kernels/engram/gate.hpp"
 #include "runtime/compiled_kernel.hpp"
 #include "runtime/engine.hpp"
 
-// Blocks that persist share the tokens out evenly. Where rows fit the pieces of gate_backward_staged.cpp and those
-// shared memory, they go that way; else a block walks through its tokens two at a time: first the dot products of
+// Blocks that persist share the tokens out evenly and walk through theirs two at a time: first the dot products of
 // grad_out and v, then everything else. The weight's gradient gathers in shared memory, every element with one thread,
 // or in the block's row of the result where it does not fit.
 
@@ -48,17 +47,30 @@ public:
           heads_(heads),
           hidden_(hidden),
           plan_(plan_of(heads, hidden, aligned)),
-          t_(k, heads, hidden, aligned, plan_.threads),
-          in_(t_.in) {}
+          in_(k, heads, hidden, aligned),
+          clamp_(k.scalar<f32>("clamp_value")) {
+        const auto at = [&](int align) { return aligned ? 16 : align; };
+        const Dim blocks = k.dim("blocks");
+        go_ = k.input<bf16>("grad_out", {in_.tokens, heads, hidden}, {.align = at(2)});
+        for (const char* score : {"dot", "gate_score", "rstd_x", "rstd_k"})
+            saved_.push_back(k.input<f32>(score, {in_.tokens, heads}, {.align = 4}));
+        grad_x_ = k.output<bf16>("grad_x", {in_.tokens, heads, hidden}, {.align = at(2)});
+        grad_k_ = k.output<bf16>("grad_k", {in_.tokens, heads, hidden}, {.align = at(2)});
+        grad_v_ = k.output<bf16>("grad_v", {in_.tokens, hidden}, {.align = at(2)});
+        partial_ = k.inout<f32>("grad_w_partial", {blocks, heads, hidden}, {.align = at(4)});
+        k.threads(plan_.threads, 1);
+        block_ = k.grid(blocks).x;
+        first_ = in_.tokens * block_ / blocks;
+        end_ = in_.tokens * (block_ + 1) / blocks;
+    }
 
     void record() {
-        if (!plan_.gradient_in_shared)
-            return record_with([&](const Index& head) { return t_.partial[t_.block][head]; });
+        if (!plan_.gradient_in_shared) return record_with([&](const Index& head) { return (*partial_)[block_][head]; });
         const auto gradient = k_.shared<f32>("grad_w", {heads_, plan_.steps * plan_.cols});
         record_with([&](const Index& head) { return gradient[head]; });
         each_head([&](const Index& head) {
             k_.serial(plan_.steps, [&](Index s) {
-                store(t_.partial[t_.block][head].block({plan_.cols}, {s}),
+                store((*partial_)[block_][head].block({plan_.cols}, {s}),
                       load(gradient[head].block({plan_.cols}, {s})));
             });
         });
@@ -83,12 +95,12 @@ private:
         });
         const Factors factors(k_, heads_);
         const SumTiles sums(k_, *this);
-        k_.serial(ceil_div(t_.end - t_.first, tokens_at_once), [&](Index round) {
-            const Index token = t_.first + round * tokens_at_once;
+        k_.serial(ceil_div(end_ - first_, tokens_at_once), [&](Index round) {
+            const Index token = first_ + round * tokens_at_once;
             // A token past the block's last becomes one past them all, which is neither read nor written.
             std::vector<Index> tokens;
             for (std::int64_t r = 0; r < tokens_at_once; ++r)
-                tokens.push_back(select(token + r < t_.end, token + r, in_.tokens));
+                tokens.push_back(select(token + r < end_, token + r, in_.tokens));
             find_factors(token, sums_of(token, sums), factors);
             const auto gates = unrolled() ? gates_of(factors) : std::vector<Number>();
             k_.serial(plan_.steps, [&](Index s) { differentiate(tokens, s, factors, gates, gradient); });
@@ -98,8 +110,8 @@ private:
     bool unrolled() const { return heads_ <= most_unrolled; }
     using Pairs = Value<f32, 2>;  // [tokens_at_once, heads]
 
-    /// The factors of each token and head. Tiles of their own, so that no barrier stands between writing one and the
-    /// next.
+    /// Of each token and head: D, the gradient with respect to dot at fixed rstd; dot · rstd² / H of x and of k; the
+    /// gate. Tiles of their own, so that no barrier stands between writing one and the next.
     struct Factors {
         Shared<f32, 2> D, px, pk, gate;
         Factors(Kernel& k, std::int64_t heads)
@@ -127,7 +139,7 @@ private:
         auto total = k_.variable(full({tokens_at_once, heads, plan_.threads, 1}, Number(0.0f)));
         const auto step = [&](const Index& s) {
             const Index column = s * plan_.cols;
-            const auto go = load(t_.go.window({tokens_at_once, heads, plan_.cols}, {token, first_head, column}),
+            const auto go = load(go_->window({tokens_at_once, heads, plan_.cols}, {token, first_head, column}),
                                  {.per_thread = {1, 1, vector}});
             const auto v =
                 load(in_.v.window({tokens_at_once, plan_.cols}, {token, column}), {.per_thread = {1, vector}});
@@ -155,11 +167,19 @@ private:
     }
 
     void find_factors(const Index& token, const Pairs& G, const Factors& factors) {
-        const GateFactors found = t_.factors(G, t_.load_saved<tokens_at_once>(token, heads_), token, hidden_);
-        store(factors.D.whole(), found.D);
-        store(factors.px.whole(), found.px);
-        store(factors.pk.whole(), found.pk);
-        store(factors.gate.whole(), found.gate);
+        std::vector<Pairs> saved;
+        for (const auto& score : saved_) saved.push_back(load(score.window({tokens_at_once, heads_}, {token, 0})));
+        const auto raw = saved[0], g = saved[1], rx = saved[2], rk = saved[3];
+        const float root = inverse_root(hidden_);
+        const auto norm = root * rx * rk, s = abs(raw) * norm;
+        // √(norm / |raw|), which would overflow on the way where both norms and |raw| are tiny.
+        const auto slope = G * g * (1.0f - g) * 0.5f * (norm / sqrt(s));
+        const auto there = token + coordinates({tokens_at_once, heads_}, axis<0>) < end_;
+        const auto length = static_cast<float>(hidden_);
+        store(factors.D.whole(), select(there & ~(s < clamp_), slope, 0.0f));
+        store(factors.px.whole(), raw * rx * rx / length);
+        store(factors.pk.whole(), raw * rk * rk / length);
+        store(factors.gate.whole(), g);
     }
 
     std::vector<Number> gates_of(const Factors& factors) const {
@@ -181,7 +201,7 @@ private:
     Head load_head(const std::vector<Index>& tokens, const Index& s, const Index& head) const {
         Head h{head, load(in_.w[head].block({plan_.cols}, {s})), {}};
         for (const Index& token : tokens)
-            h.tokens.push_back({load(t_.go[token][head].block({plan_.cols}, {s})),
+            h.tokens.push_back({load((*go_)[token][head].block({plan_.cols}, {s})),
                                 load(in_.x[token][head].block({plan_.cols}, {s})),
                                 load(in_.k[token][head].block({plan_.cols}, {s}))});
         return h;
@@ -199,9 +219,9 @@ private:
                 const auto D = load(factors.D[r][h.head]), px = load(factors.px[r][h.head]),
                            pk = load(factors.pk[r][h.head]);
                 const auto go = cast<f32>(h.tokens[r].go), x = cast<f32>(h.tokens[r].x), k = cast<f32>(h.tokens[r].k);
-                store(t_.grad_x[tokens[r]][h.head].block({plan_.cols}, {s}),
+                store((*grad_x_)[tokens[r]][h.head].block({plan_.cols}, {s}),
                       cast<bf16>(fma(k * h.weight - x * px, D, go)));
-                store(t_.grad_k[tokens[r]][h.head].block({plan_.cols}, {s}), cast<bf16>(D * (x * h.weight - k * pk)));
+                store((*grad_k_)[tokens[r]][h.head].block({plan_.cols}, {s}), cast<bf16>(D * (x * h.weight - k * pk)));
                 grad_v[r] = fma(go, gate_of(r), grad_v[r].get());
                 sum = fma(x * D, k, sum);
             }
@@ -221,14 +241,19 @@ private:
                 add(load_head(tokens, s, head), [&](std::size_t r) { return load(factors.gate[r][head]); });
             });
         for (std::size_t r = 0; r < tokens.size(); ++r)
-            store(t_.grad_v[tokens[r]].block({plan_.cols}, {s}), cast<bf16>(grad_v[r].get()));
+            store((*grad_v_)[tokens[r]].block({plan_.cols}, {s}), cast<bf16>(grad_v[r].get()));
     }
 
     Kernel& k_;
     std::int64_t heads_, hidden_;
     Plan plan_;
-    BackwardTensors t_;
-    const GateTensors& in_;
+    GateTensors in_;
+    Number clamp_;
+    std::vector<Global<f32, 2>> saved_;
+    std::optional<Global<bf16, 3>> go_, grad_x_, grad_k_;
+    std::optional<Global<bf16, 2>> grad_v_;
+    std::optional<Global<f32, 3>> partial_;
+    Index block_{0}, first_{0}, end_{0};
 };
 
 GateShape check(const Stream& stream, const BackwardInputs& in, const BackwardOptions& o) {
@@ -247,14 +272,13 @@ GateShape check(const Stream& stream, const BackwardInputs& in, const BackwardOp
 }
 
 void launch(const Stream& stream, const GateShape& shape, const BackwardInputs& in, const BackwardOutputViews& out,
-            const BackwardOptions& o, const BackwardWay& way) {
+            const BackwardOptions& o) {
     const TensorView k = with_strides(in.forward.k), v = with_strides(in.forward.v);
     const bool aligned = rows_at_16_bytes({&in.forward.hidden_states, &k, &v, &in.forward.weight_fused, &in.grad_out,
                                            &out.grad_hidden_states, &out.grad_k, &out.grad_v, &out.grad_w_partial});
-    const CompiledKernel& kernel = Engine::of(stream).kernel(
-        stream,
-        KernelId(name, {shape.heads, shape.hidden, aligned, way.staged, way.engine == Copies::bulk, way.channels}),
-        [&] { return gate_backward_program(shape.heads, shape.hidden, aligned, way); });
+    const CompiledKernel& kernel =
+        Engine::of(stream).kernel(stream, KernelId(name, {shape.heads, shape.hidden, aligned}),
+                                  [&] { return gate_backward_program(shape.heads, shape.hidden, aligned); });
     kernel.launch(stream,
                   {in.forward.hidden_states, k, v, in.forward.weight_fused, in.grad_out, in.dot, in.gate_score,
                    in.rstd_x, in.rstd_k, out.grad_hidden_states, out.grad_k, out.grad_v, out.grad_w_partial},
@@ -264,23 +288,11 @@ void launch(const Stream& stream, const GateShape& shape, const BackwardInputs& 
 }  // namespace
 
 Program gate_backward_program(std::int64_t heads, std::int64_t hidden, bool aligned) {
-    return gate_backward_program(heads, hidden, aligned, BackwardWay());
-}
-
-Program gate_backward_program(std::int64_t heads, std::int64_t hidden, bool aligned, const BackwardWay& way) {
-    if (aligned && way.staged)
-        if (const auto plan = staged_plan(heads, hidden, way))
-            return gate_backward_staged_program(heads, hidden, *plan);
     return record(name, [=](Kernel& k) { Backward(k, heads, hidden, aligned).record(); });
 }
 
 void gate_backward(const Stream& stream, const BackwardInputs& inputs, const BackwardOutputViews& outputs,
                    const BackwardOptions& options) {
-    gate_backward(stream, inputs, outputs, options, BackwardWay());
-}
-
-void gate_backward(const Stream& stream, const BackwardInputs& inputs, const BackwardOutputViews& outputs,
-                   const BackwardOptions& options, const BackwardWay& way) {
     const GateShape shape = check(stream, inputs, options);
     check_dense(name, "grad_hidden_states", stream, outputs.grad_hidden_states, bf16, shape.rows());
     check_dense(name, "grad_k", stream, outputs.grad_k, bf16, shape.rows());
@@ -292,7 +304,7 @@ void gate_backward(const Stream& stream, const BackwardInputs& inputs, const Bac
                                      name, text_of(outputs.grad_w_partial.extents),
                                      std::max<std::int64_t>(1, options.blocks)));
     check_dense(name, "grad_w_partial", stream, outputs.grad_w_partial, f32, {rows, shape.heads, shape.hidden});
-    launch(stream, shape, inputs, outputs, options, way);
+    launch(stream, shape, inputs, outputs, options);
 }
 
 BackwardOutputs gate_backward(const Stream& stream, const BackwardInputs& inputs, const BackwardOptions& options) {
@@ -301,8 +313,7 @@ BackwardOutputs gate_backward(const Stream& stream, const BackwardInputs& inputs
     BackwardOutputs out{Tensor::empty(stream, bf16, shape.rows()), Tensor::empty(stream, bf16, shape.rows()),
                         Tensor::empty(stream, bf16, {shape.tokens, shape.hidden}),
                         Tensor::empty(stream, f32, {rows, shape.heads, shape.hidden})};
-    launch(stream, shape, inputs, {out.grad_hidden_states, out.grad_k, out.grad_v, out.grad_w_partial}, options,
-           BackwardWay());
+    launch(stream, shape, inputs, {out.grad_hidden_states, out.grad_k, out.grad_v, out.grad_w_partial}, options);
     return out;
 }
 

@@ -34,10 +34,10 @@ struct Destinations {
     }
 };
 
-/// Stores a tile at rows `at`. Rows are read and written once; the lists of positions are what the caches should keep.
+/// Stores a tile at rows `at`.
 template <Element T>
 void store_rows(const Global<T, 2>& to, const Value<i64, 1>& at, const Index& column, const Value<T, 2>& v) {
-    store(to.window({v.extent(0), v.extent(1)}, {at, column}), v, {.cache = Cache::streaming});
+    store(to.window({v.extent(0), v.extent(1)}, {at, column}), v);
 }
 
 /// The columns of scales that each of `blocks` blocks moves.
@@ -66,7 +66,7 @@ Program recorded(std::int64_t row, std::int64_t topk, int align, ExpandedScales 
         const Index covered = columns ? align_up(positions, 4) : positions;
         const auto [m, n] = k.grid(ceil_div(max(tokens, covered), rows), ceil_div(row, cols));
 
-        const auto v = load(x.block({rows, cols}, {m, n}), {.cache = Cache::streaming});
+        const auto v = load(x.block({rows, cols}, {m, n}));
         const Destinations to(slots, expert, rows, m, topk, positions);
         store_rows(out, to.padding, n * cols, full({rows, cols}, Value<Word, 0>(0)));
         for (const auto& pos : to.slots) store_rows(out, pos, n * cols, v);

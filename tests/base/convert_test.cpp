@@ -174,9 +174,7 @@ TEST_CASE("conversion by value", "[convert]") {
         CHECK(convert_bits(Element::boolean, Element::f32, 1) == f32_bits(1.0f));
         CHECK(convert_bits(Element::boolean, Element::i64, 1) == 1);
     }
-    SECTION("what has no host conversion says so") {
-        CHECK_THROWS_AS(decode_float(Element::i32, 0), InternalError);
-    }
+    SECTION("what has no host conversion says so") { CHECK_THROWS_AS(decode_float(Element::i32, 0), InternalError); }
 }
 
 TEST_CASE("tf32 keeps 10 bits, ties away from 0") {

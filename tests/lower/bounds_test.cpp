@@ -181,3 +181,24 @@ TEST_CASE("offsets from data, far before and far past a tensor", "[lower]") {
             }
     });
 }
+
+TEST_CASE("a negative number that is seen without its sign has no bound", "[lower]") {
+    const Program p = record("unsigned_offset", [](Kernel& k) {
+        const auto at = k.input<i32>("at", {1});
+        const auto x = k.input<f32>("x", {64}, {.align = 4});
+        const auto y = k.output<f32>("y", {1}, {.align = 4});
+        k.threads(32);
+        k.grid(1);
+        const auto seen = cast<i64>(cast<u32>(min(load(at[0]), 5)));
+        store(y.window({1}, {0}), load(x.window({1}, {seen}), 7.0f));
+    });
+    on_targets(p, [&](const Lowered& kernel) {
+        for (const std::int32_t offset : {-1, 3, 100}) {
+            std::vector<std::int32_t> at{offset};
+            auto x = numbers<float>(64);
+            std::vector<float> y(1);
+            kernel.run({}, at, x, y);
+            CHECK(y[0] == (offset < 0 ? 7.0f : x[static_cast<std::size_t>(std::min(offset, 5))]));
+        }
+    });
+}

@@ -15,7 +15,6 @@ constexpr std::int64_t processors[] = {1, 78, 114, 131, 132, 148};
 
 std::int64_t hidden_of(Random& random, int index) {
     static const std::vector<std::int64_t> edges = neighbours({4, 64, 256, 512, 1024, 2048}, 2560);
-    if (index % 5 == 4) return 128 * random.between(1, 12);  // pieces that a pipeline goes through
     if (index % 3 == 0) return std::max<std::int64_t>(1, edges[static_cast<std::size_t>(index / 3) % edges.size()]);
     return random.one_in(2) ? 8 * random.log_uniform(1, 128) : random.log_uniform(1, 700);
 }
@@ -23,9 +22,8 @@ std::int64_t hidden_of(Random& random, int index) {
 }  // namespace
 
 std::string EngramGateCase::text() const {
-    return fmt::format(
-        "{} tokens, {} heads, {} channels, {} blocks, shift {}, gap {}, eps {}, clamp {}{}, way {}, seed {}", tokens,
-        heads, hidden, blocks, shift, gap, eps, clamp, tiny_rows ? ", tiny rows" : "", way, seed);
+    return fmt::format("{} tokens, {} heads, {} channels, {} blocks, shift {}, gap {}, eps {}, clamp {}{}, seed {}",
+                       tokens, heads, hidden, blocks, shift, gap, eps, clamp, tiny_rows ? ", tiny rows" : "", seed);
 }
 
 std::vector<EngramGateCase> engram_gate_cases(int count) {
@@ -44,7 +42,6 @@ std::vector<EngramGateCase> engram_gate_cases(int count) {
         c.eps = random.pick({1e-20f, 1e-20f, 1e-6f});
         c.clamp = random.pick({1e-6f, 1e-6f, 0.25f});
         c.tiny_rows = random.one_in(2);
-        c.way = i / 5 % 5;
         c.seed = static_cast<std::uint64_t>(i);
         cases.push_back(c);
     }

@@ -14,7 +14,6 @@ struct EngramGateCase {
     std::int64_t gap;     // elements between rows of k and v, which are slices of wider rows
     float eps, clamp;
     bool tiny_rows;  // every other row of x and k times 2⁻³³
-    int way;  // of the backward: 0 as it chooses, 1 two tokens at a time, 2 in bulk; 3, 4 as 0, 2 with narrow vectors
     std::uint64_t seed;
     std::string text() const;
 };
