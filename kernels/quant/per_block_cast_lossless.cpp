@@ -88,12 +88,15 @@ std::int64_t most_tile_values(const Form& f) { return lean(f) ? 16384 : 2048; }
 struct Tile {
     std::int64_t rows, cols, a, b;
     std::int64_t per_thread;  // codes side by side
+    bool whole_blocks;        // several scales become one, everywhere
     Tile(std::int64_t r, std::int64_t c, const Form& f)
         : rows(r),
           cols(c),
           a(std::min(r, f.from.block_rows)),
           b(std::min(c, f.from.block_columns)),
-          per_thread(std::gcd(f.aligned ? std::gcd<std::int64_t>(16, f.hidden) : 2, c)) {}
+          per_thread(std::gcd(f.aligned ? std::gcd<std::int64_t>(16, f.hidden) : 2, c)),
+          whole_blocks(f.hidden % f.to.block_columns == 0 &&
+                       (f.to.block_rows > f.from.block_rows || f.to.block_columns > f.from.block_columns)) {}
 };
 
 /// The codes and scales of a tile at a place.
@@ -110,7 +113,8 @@ private:
     /// Whether the codes under a scale lie in one warp, where the scale does too: neighbours in a row, in whole
     /// vectors.
     bool a_warp_holds_groups() const {
-        return tile_.a == 1 && tile_.per_thread == 16 && tile_.b >= 16 && tile_.b <= 32 * tile_.per_thread;
+        return tile_.whole_blocks && tile_.a == 1 && tile_.per_thread == 16 && tile_.b >= 16 &&
+               tile_.b <= 32 * tile_.per_thread;
     }
     /// Codes as numbers, [rows / a, a, cols / b, b].
     Value<f16, 4> load_values() const {
