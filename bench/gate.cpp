@@ -138,15 +138,17 @@ struct IdsRow {
 };
 
 void add_counts(std::vector<Case>& cases) {
-    const auto count = [](const Stream& s, const Tensor& ids, const Tensor& out) { moe::group_count(s, ids, out); };
+    const auto count = [](const Stream& s, const Tensor& ids, const Tensor& out) {
+        moe::group_count(s, ids, out.extents()[0]);  // zeroes what it returns: no copy
+    };
     for (const IdsRow& r : {IdsRow{64, 4, 9857, 2, 0, 0},
                             {8, 32, 18690, 6, 0, 0},
                             {8, 32, 21925, 8, 0, 0},
                             {8, 9, 23176, 9, 0, 0},
                             {8, 9, 7970, 2, 0, 0}})
-        cases.push_back(ids_case(
-            "group_count", r.set() + ", " + r.size(), 8 * r.tokens * r.k, r.tokens, r.k, r.experts, i32, {r.experts},
-            count, [r] { return moe::count_together_program(moe::count_plan(r.tokens * r.k, r.experts), false); }));
+        cases.push_back(ids_case("group_count", r.set() + ", " + r.size(), 8 * r.tokens * r.k, r.tokens, r.k, r.experts,
+                                 i32, {r.experts}, count,
+                                 [r] { return moe::group_count_program(moe::count_plan(r.experts)); }));
     for (const IdsRow& r : {IdsRow{64, 4, 9907, 2, 1, 0},
                             {8, 32, 21958, 8, 1, 0},
                             {8, 9, 8126, 2, 1, 0},
@@ -156,7 +158,7 @@ void add_counts(std::vector<Case>& cases) {
             "aux_fi", "num_aux_topk=" + std::to_string(r.extra) + ", " + r.set() + ", " + r.size(), 8 * r.tokens * r.k,
             r.tokens, r.k, r.experts, f32, {r.experts},
             [aux = r.extra](const Stream& s, const Tensor& ids, const Tensor& out) { moe::aux_fi(s, ids, out, aux); },
-            [r] { return moe::count_together_program(moe::count_plan(r.tokens * r.k, r.experts), true); }));
+            [] { return moe::aux_fi_program(); }));
 }
 
 void add_rows(std::vector<Case>& cases) {
@@ -214,8 +216,8 @@ Case normalize_case(const IdsRow& r) {
 Case mapping_case(const IdsRow& r, moe::MappingOptions::Plan plan) {
     const std::int64_t slots = r.tokens * r.k, rows = slots / 4 + 128 * r.experts;
     return {"get_fused_mapping",
-            (plan == moe::MappingOptions::four_launches ? "four launches, " : "") +
-                ("alignment=128, " + r.set() + ", ") + r.size(),
+            (plan == moe::MappingOptions::one_launch ? "one launch, " : "") + ("alignment=128, " + r.set() + ", ") +
+                r.size(),
             12 * slots + 12 * rows + 12 * r.experts,
             [=](const Stream& s, int count) {
                 return rotating(
@@ -277,8 +279,8 @@ std::vector<Case> gate_cases() {
                             {8, 32, 21987, 8, 0, 0},
                             {8, 9, 23206, 9, 0, 0},
                             {8, 9, 7902, 2, 0, 0}})
-        cases.push_back(mapping_case(r, moe::MappingOptions::one_launch));
-    cases.push_back(mapping_case({8, 32, 21987, 8, 0, 0}, moe::MappingOptions::four_launches));
+        for (const auto plan : {moe::MappingOptions::four_launches, moe::MappingOptions::one_launch})
+            cases.push_back(mapping_case(r, plan));
     return cases;
 }
 

@@ -15,8 +15,9 @@ struct MappingOptions {
     std::int64_t alignment = 1;            ///< every expert's range is a multiple of so many rows
     std::int64_t num_expanded_tokens = 0;  ///< P; 0: as many rows as needed, which costs a wait for the counts
     bool force_no_sync = false;            ///< with num_expanded_tokens = 0: P is 0, for slots without any expert
-    /// One launch whose blocks wait for each other, where the shape allows it, or four; the result is the same.
-    enum Plan : std::uint8_t { one_launch, four_launches } plan = one_launch;
+    /// Four launches, or where the shape allows it one whose blocks wait for each other, which takes cooperative
+    /// launches; the result is the same.
+    enum Plan : std::uint8_t { four_launches, one_launch } plan = four_launches;
 };
 
 /// Rows of the buffer: expert e has [expert_start[e], expert_end[e]), first its slots in ascending order, then padding.
@@ -33,9 +34,9 @@ struct FusedMapping {
 /// argument, before anything is allocated or launched.
 FusedMapping get_fused_mapping(const Stream& stream, const TensorView& topk_idx, const MappingOptions& options);
 
-/// The kernel itself, and how it cuts the slots. In one launch of few blocks: a block has `threads` · `steps` slots in
-/// a row, `steps` times 32 of them for a warp, sorts them by expert in shared memory, and waits for the counts of all
-/// blocks to know the rows.
+/// The kernel of the one launch, and how it cuts the slots: a block of few has `threads` · `steps` slots in a row,
+/// `steps` times 32 of them for a warp, sorts them by expert in shared memory, and waits for the counts of all blocks
+/// to know the rows.
 struct MappingPlan {
     static constexpr std::int64_t most_blocks = 32;  // each reads the counts of all
     std::int64_t wide = 0;                           // experts, rounded up to a power of two; 0: four launches
@@ -45,7 +46,7 @@ struct MappingPlan {
 MappingPlan mapping_plan(std::int64_t slots, std::int64_t experts);
 Program map_slots_program(std::int64_t topk, const MappingPlan& plan);
 
-/// Else four launches of many blocks, in the order in which they run. Slots fall into chunks, a warp each: count_slots
+/// Those of the four, of many blocks, in the order in which they run. Slots fall into chunks, a warp each: count_slots
 /// counts the slots of each (expert, chunk) and blanks the rows; scan_chunks sums them up over the chunks before;
 /// scan_experts gives experts their ranges; place_slots goes through the slots of each chunk in order.
 Program count_slots_program();

@@ -52,17 +52,10 @@ Program normalize_weight_program(std::int64_t topk, bool aligned = true);
 Program mask_indices_by_tp_program(std::int64_t per_rank, std::int64_t num_tp_ranks, bool aligned = true);
 Program inplace_unique_group_indices_program(std::int64_t topk);
 struct CountPlan {
-    static constexpr std::int64_t ids = 4096, most_blocks = 64;  // of a block at a time; of one launch
-    /// Counters of a block in shared memory, a power of two; 0: blocks add to the result itself.
-    std::int64_t shared_groups;
-    /// Blocks that wait for each other, in one launch; 0: they add to a cleared result.
-    std::int64_t blocks;
+    std::int64_t shared_groups;  ///< counters of a block in shared memory, a power of two; 0: it adds to the result
 };
-/// One launch up to 2,097,152 ids and 8,192 groups.
-CountPlan count_plan(std::int64_t ids, std::int64_t groups);
-/// The one launch; loads: it gives what aux_fi does. aligned: ids begin at a multiple of 16 bytes.
-Program count_together_program(const CountPlan& plan, bool loads, bool aligned = true);
-/// Else: the counts, and what aux_fi makes of them.
+CountPlan count_plan(std::int64_t groups);
+/// aligned: ids begin at a multiple of 16 bytes.
 Program group_count_program(const CountPlan& plan, bool aligned = true);
 Program aux_fi_program();
 

@@ -31,7 +31,7 @@ std::int64_t norm_splits(std::int64_t tokens, std::int64_t inner, std::int64_t m
 
 std::int64_t norm_parts(std::int64_t tokens, std::int64_t inner, std::int64_t multiprocessors) {
     // A part's gradient of fn is written and read again: as many bytes as two blocks of tokens.
-    constexpr std::int64_t extra = 20, most = 64, blocks_at_once = 4;
+    constexpr std::int64_t extra = 20, most = 64, blocks_at_once = 2;
     const std::int64_t steps = std::max<std::int64_t>(1, up(tokens, norm_backward_step));
     return fastest(up(inner, norm_backward_columns), steps, extra, std::min(steps, most),
                    blocks_at_once * multiprocessors);

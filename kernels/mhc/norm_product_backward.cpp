@@ -2,7 +2,7 @@
 #include "kernels/mhc/norm_plan.hpp"
 #include "kernels/mhc_norm.hpp"
 
-// Both gradients in one reading of the residual. A block has 128 columns of K and a part of the tokens, 16 at a time,
+// Both gradients in one reading of the residual. A block has 256 columns of K and a part of the tokens, 16 at a time,
 // which come by a pipeline; its weights and its sums for fn stay in registers. The gradient of the residual is made
 // transposed, columns by tokens: so a lane's residuals lie as both products want them, and in whole vectors of memory.
 
@@ -10,11 +10,11 @@ namespace tessera::mhc {
 
 namespace {
 
-constexpr int threads = 64, warps = threads / 32, stages = 3;
+constexpr int threads = 128, warps = threads / 32, stages = 3;
 constexpr std::int64_t width = norm_backward_columns, step = norm_backward_step;
 
 // Lanes that read at once have rows 4 apart and two neighbouring vectors of 16 bytes.
-constexpr SwizzleOptions swizzle{.bits = 2, .base = 4, .shift = 5};
+constexpr SwizzleOptions swizzle{.bits = 2, .base = 4, .shift = 6};
 
 }  // namespace
 
@@ -30,7 +30,7 @@ Program norm_product_backward_program(const NormForm& form) {
         const auto d_residual = form.accumulate ? k.inout<bf16>("grad_residual", {tokens, form.inner})
                                                 : k.output<bf16>("grad_residual", {tokens, form.inner});
         const auto parts = k.output<f32>("parts", {count, form.columns, form.inner});
-        k.threads(threads, 4);
+        k.threads(threads, 2);
         const auto [slab, part] = k.grid(ceil_div(form.inner, width), count);
         const Index blocks = ceil_div(tokens, step);
         const Index first = part * blocks / count, last = (part + 1) * blocks / count;

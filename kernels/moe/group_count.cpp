@@ -10,9 +10,8 @@
 #include "runtime/compiled_kernel.hpp"
 #include "runtime/engine.hpp"
 
-// Histograms of ids, and what the balance loss makes of one. Blocks count in shared memory, where whole numbers are
-// added atomically: their sum does not depend on the order. Then either they wait for each other and each adds up the
-// counts of all for some groups, all in one launch; or, of many ids, each adds what it has met to the result.
+// Histograms of ids, and what the balance loss makes of one. Whole numbers are added atomically: their sum does not
+// depend on the order. A block counts in shared memory and adds what it has met to the result, once for each group.
 
 namespace tessera::moe {
 
@@ -40,26 +39,10 @@ void check_aux(const Stream& stream, const TensorView& topk_idx, std::int64_t nu
     if (num_aux_topk < 1) throw UsageError(fmt::format("{}: num_aux_topk is {}; at least 1", balance, num_aux_topk));
 }
 
-/// out becomes the histogram, or with `slots` the loads of the experts, in one launch.
-void launch_together(const Stream& stream, const TensorView& ids, const TensorView& out, const CountPlan& plan,
-                     std::int64_t slots) {
-    const bool aligned = reinterpret_cast<std::uintptr_t>(ids.data) % 16 == 0, loads = slots > 0;
-    const Tensor table = Tensor::empty(stream, i32, {plan.blocks, plan.shared_groups});
-    TensorView flat = ids;
-    flat.extents = {ids.count()}, flat.strides = {1};
-    const CompiledKernel& kernel =
-        Engine::of(stream).kernel(stream, KernelId("count_together", {plan.shared_groups, loads, aligned}),
-                                  [&] { return count_together_program(plan, loads, aligned); });
-    if (loads)
-        kernel.launch(stream, {flat, table, out}, {Scalar("slots", slots)});
-    else
-        kernel.launch(stream, {flat, table, out});
-}
-
 /// counts, which are 0, become the histogram.
 void launch_count(const Stream& stream, const TensorView& ids, const TensorView& counts) {
     if (ids.count() == 0) return;
-    const CountPlan plan = count_plan(ids.count(), counts.extents[0]);
+    const CountPlan plan = count_plan(counts.extents[0]);
     const bool aligned = reinterpret_cast<std::uintptr_t>(ids.data) % 16 == 0;
     TensorView flat = ids;
     flat.extents = {ids.count()}, flat.strides = {1};
@@ -71,46 +54,10 @@ void launch_count(const Stream& stream, const TensorView& ids, const TensorView&
 
 }  // namespace
 
-CountPlan count_plan(std::int64_t ids, std::int64_t groups) {
+CountPlan count_plan(std::int64_t groups) {
     constexpr std::int64_t most_shared = 8192, fewest = 64;  // the block's zeroing and adding stay beside its counting
-    constexpr std::int64_t most_turns = 8;                   // beyond, more blocks pay
     const auto wide = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(groups, fewest))));
-    if (wide > most_shared) return {0, 0};
-    const std::int64_t blocks = std::max<std::int64_t>(1, ceil_div(ids, CountPlan::ids));
-    if (blocks > most_turns * CountPlan::most_blocks) return {wide, 0};
-    return {wide, std::min(blocks, CountPlan::most_blocks)};
-}
-
-Program count_together_program(const CountPlan& plan, bool loads, bool aligned) {
-    return record("count_together", [=](Kernel& k) {
-        constexpr std::int64_t columns = 8;  // that a block adds up at a time
-        const std::int64_t wide = plan.shared_groups, each = CountPlan::ids;
-        const Dim count = k.dim("count"), groups = k.dim("groups"), blocks = k.dim("blocks");
-        const auto ids = k.input<i64>("ids", {count}, {.align = aligned ? 16 : 8});
-        const auto table = k.inout<i32>("table", {blocks, wide}, {.align = 16});
-        k.threads(512);
-        const auto [m] = k.grid(blocks);
-        const auto own = k.shared<i32>("own", {wide});
-        const auto turns = [&](const Index& all) { return (all + (blocks - 1)) / blocks; };
-        store(own.whole(), full({wide}, Value<i32, 0>(0)));
-        k.serial(turns(ceil_div(count, each)), [&](const Index& turn) {
-            const auto id = load(ids.block({each}, {turn * blocks + m}), -1);
-            atomic_add(own.window({each}, {id}), full({each}, Value<i32, 0>(1)));
-        });
-        store(table.window({1, wide}, {m, 0}), load(own.whole()).unsqueeze(axis<0>));
-        k.grid_sync();
-        const auto add_up = [&](const auto& out, const auto& result) {
-            k.serial(turns(Index(wide / columns)), [&](const Index& turn) {
-                const Index first = (turn * blocks + m) * columns;
-                const auto counts = load(table.window({CountPlan::most_blocks, columns}, {0, first}));
-                store(out.window({columns}, {first}), result(reduce_sum(counts, axis<0>).squeeze(axis<0>)));
-            });
-        };
-        if (!loads) return add_up(k.output<i32>("out", {groups}, {.align = 4}), [](const auto& sum) { return sum; });
-        const auto slots = k.scalar<i64>("slots");  // tokens · num_aux_topk
-        add_up(k.output<f32>("out", {groups}, {.align = 4}),
-               [&](const auto& sum) { return cast<f32>(cast<i64>(sum) * groups) / cast<f32>(slots); });
-    });
+    return {wide > most_shared ? 0 : wide};
 }
 
 Program group_count_program(const CountPlan& plan, bool aligned) {
@@ -151,8 +98,6 @@ void group_count(const Stream& stream, const TensorView& group_idx, const Tensor
     check_ids(count_groups, "group_idx", stream, group_idx);
     check_tensor(count_groups, "out", stream, out, i32, 1);
     check_groups(count_groups, "num_groups", out.extents[0]);
-    const CountPlan plan = count_plan(group_idx.count(), out.extents[0]);
-    if (plan.blocks > 0) return launch_together(stream, group_idx, out, plan, 0);
     const Tensor counts = Tensor::zeros(stream, i32, out.extents);
     launch_count(stream, group_idx, counts);
     copy(stream, out, counts);
@@ -161,12 +106,8 @@ void group_count(const Stream& stream, const TensorView& group_idx, const Tensor
 Tensor group_count(const Stream& stream, const TensorView& group_idx, std::int64_t num_groups) {
     check_ids(count_groups, "group_idx", stream, group_idx);
     check_groups(count_groups, "num_groups", num_groups);
-    const CountPlan plan = count_plan(group_idx.count(), num_groups);
-    Tensor out = plan.blocks > 0 ? Tensor::empty(stream, i32, {num_groups}) : Tensor::zeros(stream, i32, {num_groups});
-    if (plan.blocks > 0)
-        launch_together(stream, group_idx, out, plan, 0);
-    else
-        launch_count(stream, group_idx, out);
+    Tensor out = Tensor::zeros(stream, i32, {num_groups});
+    launch_count(stream, group_idx, out);
     return out;
 }
 
@@ -174,11 +115,9 @@ void aux_fi(const Stream& stream, const TensorView& topk_idx, const TensorView& 
     check_tensor(balance, "out", stream, out, f32, 1);
     const std::int64_t experts = out.extents[0], tokens = topk_idx.rank() == 2 ? topk_idx.extents[0] : 0;
     check_aux(stream, topk_idx, experts, num_aux_topk);
-    const std::int64_t slots = tokens == 0 ? 1 : tokens * num_aux_topk;
-    const CountPlan plan = count_plan(topk_idx.count(), experts);
-    if (plan.blocks > 0) return launch_together(stream, topk_idx, out, plan, slots);
     const Tensor counts = Tensor::zeros(stream, i32, {experts});
     launch_count(stream, topk_idx, counts);
+    const std::int64_t slots = tokens == 0 ? 1 : tokens * num_aux_topk;
     Engine::of(stream)
         .kernel(stream, KernelId(balance, {}), [] { return aux_fi_program(); })
         .launch(stream, {counts, out}, {Scalar("slots", slots)});

@@ -89,7 +89,7 @@ void launch_apart(const Stream& stream, const TensorView& topk_idx, const FusedM
 
 void launch(const Stream& stream, const TensorView& topk_idx, const FusedMapping& out, const MappingOptions& o) {
     const MappingPlan plan = mapping_plan(topk_idx.count(), o.num_experts);
-    if (plan.wide > 0 && o.plan != MappingOptions::four_launches)
+    if (plan.wide > 0 && o.plan == MappingOptions::one_launch)
         launch_together(stream, topk_idx, out, o, plan);
     else
         launch_apart(stream, topk_idx, out, o);

@@ -181,15 +181,15 @@ TEST_CASE("1025 groups, and all ids in one", "[gate][C20]") {
     CHECK(counts.as<const std::int32_t>()[1023] == 0);
 }
 
-TEST_CASE("counts and loads of few and of many ids and groups: in one launch, in turns, and added to the result",
+TEST_CASE("counts and loads of few and of many ids and groups: counted in shared memory, and added to the result",
           "[gate]") {
     struct Size {
-        std::int64_t ids, groups, blocks;  // blocks that the plan takes; 0: they do not wait for each other
+        std::int64_t ids, groups, shared;  // counters of a block; 0: it adds to the result itself
     };
-    for (const Size& s : {Size{1, 1, 1}, Size{4096, 64, 1}, Size{4097, 65, 2}, Size{64 * 4096 * 2 + 5, 300, 64},
-                          Size{64 * 4096 * 8 + 1, 40, 0}, Size{5000, 8192, 2}, Size{5000, 8193, 0}}) {
+    for (const Size& s : {Size{1, 1, 64}, Size{4096, 64, 64}, Size{4097, 65, 128}, Size{64 * 4096 * 2 + 5, 300, 512},
+                          Size{64 * 4096 * 8 + 1, 40, 64}, Size{5000, 8192, 8192}, Size{5000, 8193, 0}}) {
         INFO(s.ids << " ids, " << s.groups << " groups");
-        CHECK(moe::count_plan(s.ids, s.groups).blocks == s.blocks);
+        CHECK(moe::count_plan(s.groups).shared_groups == s.shared);
         Ids ids(static_cast<std::size_t>(s.ids));
         std::vector<std::int32_t> expected(static_cast<std::size_t>(s.groups));
         for (std::size_t i = 0; i < ids.size(); ++i) {

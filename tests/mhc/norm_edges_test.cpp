@@ -205,7 +205,7 @@ TEST_CASE("splits and parts: no empty ones, and enough for the device", "[mhc]")
     CHECK(mhc::norm_splits(2048, 28672, 132) == 8);
     CHECK(mhc::norm_splits(512, 28672, 132) == 32);
     CHECK(mhc::norm_splits(1, 28672, 132) == 56);
-    CHECK(mhc::norm_parts(8192, 28672, 132) == 2);  // 224 · 2 blocks in the 528 places that there are at once
+    CHECK(mhc::norm_parts(8192, 28672, 132) == 2);  // 112 · 2 blocks in the 264 places that there are at once
 }
 
 TEST_CASE("what does not fit the logits is refused, naming it", "[mhc]") {

@@ -9,7 +9,7 @@
 #include "runtime/engine.hpp"
 #include "tests/mutants/mutate.hpp"
 
-// Kernels whose blocks wait for each other: without any one of their barriers or the grid sync they must not pass.
+// A kernel whose blocks wait for each other: without any one of its barriers or the grid sync it must not pass.
 
 namespace {
 
@@ -54,26 +54,6 @@ std::vector<std::int64_t> slots(std::int64_t count, std::int64_t experts) {
 }
 
 }  // namespace
-
-TEST_CASE("a histogram of several blocks needs its barriers and its grid sync", "[mutants]") {
-    constexpr std::int64_t count = 9000, groups = 20;
-    const moe::CountPlan plan = moe::count_plan(count, groups);
-    REQUIRE(plan.blocks == 3);
-    const auto ids = slots(count, groups);
-    Counts expected(groups);
-    for (const std::int64_t id : ids)
-        if (id >= 0) ++expected[static_cast<std::size_t>(id)];
-    check_order(
-        moe::count_together_program(plan, false),
-        [&](const CompiledKernel& kernel) {
-            const Tensor in = Tensor::from_host(host, i64, {count}, ids.data()),
-                         out = Tensor::zeros(host, i32, {groups}),
-                         table = Tensor::zeros(host, i32, {plan.blocks, plan.shared_groups});
-            kernel.launch(host.stream(), {in, table, out});
-            return Counts(out.as<const std::int32_t>(), out.as<const std::int32_t>() + groups) == expected;
-        },
-        3, 0);
-}
 
 TEST_CASE("the mapping in one launch needs its barriers and its grid sync", "[mutants]") {
     constexpr std::int64_t count = 300, experts = 20, alignment = 4, rows = 400;

@@ -69,10 +69,8 @@ std::vector<Result> run_count(const Stream& stream, const Case& the_case) {
 }
 
 Program count_program(const Arguments& args, const Target&) {
-    const moe::CountPlan plan = moe::count_plan(args.number("ids", 175400), args.number("num_groups", default_experts));
-    const bool aligned = args.flag("aligned", true);
-    return plan.blocks > 0 ? moe::count_together_program(plan, false, aligned)
-                           : moe::group_count_program(plan, aligned);
+    return moe::group_count_program(moe::count_plan(args.number("num_groups", default_experts)),
+                                    args.flag("aligned", true));
 }
 
 std::vector<Result> run_aux(const Stream& stream, const Case& the_case) {
@@ -85,11 +83,7 @@ std::vector<Result> run_aux(const Stream& stream, const Case& the_case) {
     return results;
 }
 
-Program aux_program(const Arguments& args, const Target&) {
-    const moe::CountPlan plan =
-        moe::count_plan(args.number("ids", 175400), args.number("num_experts", default_experts));
-    return plan.blocks > 0 ? moe::count_together_program(plan, true) : moe::aux_fi_program();
-}
+Program aux_program(const Arguments&, const Target&) { return moe::aux_fi_program(); }
 
 }  // namespace
 
@@ -126,7 +120,7 @@ void add_routing_kernels(std::vector<KernelEntry>& table) {
                      unique_program});
     table.push_back({"group_count",
                      "how often each id occurs",
-                     {"num_groups", "ids"},
+                     {"num_groups"},
                      {},
                      {"group_idx"},
                      {"out"},
@@ -136,7 +130,7 @@ void add_routing_kernels(std::vector<KernelEntry>& table) {
                      count_program});
     table.push_back({"aux_fi",
                      "load of each expert, for the balance loss",
-                     {"num_experts", "num_aux_topk", "ids"},
+                     {"num_experts", "num_aux_topk"},
                      {},
                      {"topk_idx"},
                      {"out"},
