@@ -244,19 +244,19 @@ TEST_CASE("sums of products are fma chains in a thread, of tiles of any extents"
             store(all.block({1, s.cols}, {0, 0}), reduce_dot(v, v, axis<0>));
         });
         const auto values = numbers<float>(s.rows * s.cols);
-        std::vector<float> rows(static_cast<std::size_t>(s.rows)), columns(static_cast<std::size_t>(s.cols));
+        std::vector<float> row_sums(static_cast<std::size_t>(s.rows)), columns(static_cast<std::size_t>(s.cols));
         std::vector<std::uint16_t> codes;
         for (std::size_t i = 0; i < values.size(); ++i) {
             const float v = values[i];
             codes.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(v) >> 16));
-            rows[i / columns.size()] += v * (v + 1);
+            row_sums[i / columns.size()] += v * (v + 1);
             columns[i % columns.size()] += v * v;
         }
         on_targets(p, [&](const Lowered& lowered) {
             auto x = codes;
-            std::vector<float> by_row(rows.size()), all(columns.size());
+            std::vector<float> by_row(row_sums.size()), all(columns.size());
             lowered.run({}, x, by_row, all);
-            CHECK(by_row == rows);
+            CHECK(by_row == row_sums);
             CHECK(all == columns);
         });
     }
@@ -265,13 +265,13 @@ TEST_CASE("sums of products are fma chains in a thread, of tiles of any extents"
 TEST_CASE("halves that lie packed beside the axis are folded two at a time", "[lower]") {
     const Program p = record("columns", [](Kernel& k) {
         const auto x = k.input<bf16>("x", {64, 48});
-        const auto most = k.output<bf16>("most", {1, 48});
+        const auto highest = k.output<bf16>("most", {1, 48});
         const auto farthest = k.output<bf16>("farthest", {1, 48});
         const auto count = k.output<f32>("count", {1, 48});
         k.threads(32);
         k.grid(1);
         const auto v = load(x.block({64, 48}, {0, 0}), {.per_thread = {1, 8}});
-        store(most.block({1, 48}, {0, 0}), reduce_max(v, axis<0>));
+        store(highest.block({1, 48}, {0, 0}), reduce_max(v, axis<0>));
         store(farthest.block({1, 48}, {0, 0}), reduce_max(abs(v), axis<0>));
         store(count.block({1, 48}, {0, 0}), cast<f32>(reduce_sum(cast<bf16>(v > -2.0f), axis<0>)));
     });
@@ -280,13 +280,13 @@ TEST_CASE("halves that lie packed beside the axis are folded two at a time", "[l
         for (const char* packed : {"max_bf16x2(", "max_magnitude_bf16x2(", "add_bf16x2(", "one_if_gt_bf16x2("})
             CHECK(text.find(packed) != std::string::npos);
         const auto numbers_of = numbers<std::int32_t>(64 * 48, -60, 60);
-        std::vector<std::uint16_t> x(64 * 48), most(48), farthest(48);
+        std::vector<std::uint16_t> x(64 * 48), highest(48), farthest(48);
         const auto code = [](std::int32_t n) {  // exact: few bits
             return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(n)) >> 16);
         };
         for (std::size_t i = 0; i < x.size(); ++i) x[i] = code(numbers_of[i]);
         std::vector<float> count(48);
-        kernel.run({}, x, most, farthest, count);
+        kernel.run({}, x, highest, farthest, count);
         for (std::size_t c = 0; c < 48; ++c) {
             std::int32_t largest = -1000, largest_magnitude = 0, above = 0;
             for (std::size_t r = 0; r < 64; ++r) {
@@ -294,7 +294,7 @@ TEST_CASE("halves that lie packed beside the axis are folded two at a time", "[l
                 largest = std::max(largest, n), largest_magnitude = std::max(largest_magnitude, std::abs(n));
                 above += n > -2;
             }
-            CHECK(most[c] == code(largest));
+            CHECK(highest[c] == code(largest));
             CHECK(farthest[c] == code(largest_magnitude));
             CHECK(count[c] == static_cast<float>(above));
         }
