@@ -180,8 +180,8 @@ struct Parameters {
           columns(f.to.block_columns),
           x_sf(k, f.from.scale_layout, ceil_div(t.tokens, a), ceil_div(f.hidden, b)),
           sf(k, f.to.scale_layout, ceil_div(t.tokens, rows), ceil_div(f.hidden, columns)) {
-        // Low blocks have few exponents a thread, and their registers room for more blocks at once.
-        k.threads(threads, !lean(f) || a > 1 ? 1 : rows <= 32 ? 6 : 4);
+        // Low blocks of several scales have few exponents a thread, and their registers room for more blocks at once.
+        k.threads(threads, !lean(f) || a > 1 ? 1 : rows <= 32 && (rows > a || columns > b) ? 6 : 4);
     }
 };
 

@@ -114,8 +114,10 @@ Program rows_recorded(std::int64_t hidden, const QuantizedLayout& from, const Ca
         const std::int64_t shared = x_sf.shared_columns(tile), groups = sf.groups();
         k.threads(128, 1);
         const auto [m] = k.grid(ceil_div(sf.rows(), tile.rows));
+        // Two codes that share a byte stay in one thread, also where each has a scale of its own.
+        const LoadOptions pairs{.per_thread = bits_of(In) < 8 && shared == 1 ? Shape{1, 2} : Shape{}};
         const auto codes = [&](const Index& step) {
-            return cast<f16>(load(t.x.block({tile.rows, tile.cols}, {m, step}))).split(axis<1>, shared);
+            return cast<f16>(load(t.x.block({tile.rows, tile.cols}, {m, step}), pairs)).split(axis<1>, shared);
         };
 
         auto largest = k.variable(full({tile.rows, 1}, Value<f32, 0>(0.0f)));
