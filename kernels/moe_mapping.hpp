@@ -15,8 +15,8 @@ struct MappingOptions {
     std::int64_t alignment = 1;            ///< every expert's range is a multiple of so many rows
     std::int64_t num_expanded_tokens = 0;  ///< P; 0: as many rows as needed, which costs a wait for the counts
     bool force_no_sync = false;            ///< with num_expanded_tokens = 0: P is 0, for slots without any expert
-    /// Four launches, or where the shape allows it one whose blocks wait for each other, which takes cooperative
-    /// launches; the result is the same.
+    /// Four launches, or where the shape allows it one whose blocks wait for each other, which takes a cooperative
+    /// launch; the result is the same. Known defect: as the first launch of a process such a one has been seen to hang.
     enum Plan : std::uint8_t { four_launches, one_launch } plan = four_launches;
 };
 
