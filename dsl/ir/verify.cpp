@@ -386,7 +386,12 @@ public:
             const bool by_warp = s.as<MmaTile>() || (commit && commit->mbarriers >= 0);
             at_.require((block || !s.as<Barrier>()) && (warp || !by_warp), "uniform-control", nullptr,
                         "a barrier, an arrival or a product stands in a loop whose bounds differ between threads");
-            if (!warp) for_each_ref(s, [&](Ref ref) { no_shuffle(ref); });
+            const bool computes =
+                s.as<Let>() || s.as<Set>();  // others may do nothing in lanes that a mask switches off
+            for_each_ref(s, [&](Ref ref) {
+                if (!warp) no_shuffle(ref);
+                all_lanes_come(ref, !computes);
+            });
             if (!loop) continue;
             const bool all = block_.uniform_loop(loop->loop), together = warp_.uniform_loop(loop->loop);
             at_.require(!loop->warp || together, "uniform-control", nullptr,
@@ -399,13 +404,23 @@ private:
     void no_shuffle(Ref root) {
         NodeSet met;
         for_each_node(root, met, [&](Ref n) {
-            at_.require(!n->as<Shuffle>() && !n->as<WarpReduce>() && !n->as<Match>(), "uniform-control", n,
+            at_.require(!crosses_lanes(n), "uniform-control", n,
                         "a shuffle stands in a loop whose bounds differ between threads");
         });
     }
 
+    /// What a lane decides for itself (select, `and`, `or` of truths) must not keep it from a shuffle.
+    void all_lanes_come(Ref n, bool some_leave_it_out) {
+        if (!(some_leave_it_out ? left_out_ : met_).add(n)) return;
+        at_.require(!some_leave_it_out || !crosses_lanes(n), "uniform-control", n,
+                    "a shuffle is an operand that lanes leave out where another decides; give it a name before");
+        for_each_operand(
+            *n, [&](Ref operand) { all_lanes_come(operand, some_leave_it_out || may_be_left_out(n, operand)); });
+    }
+
     Uniformity block_, warp_;
     Diagnosis at_;
+    NodeSet met_, left_out_;
 };
 
 }  // namespace

@@ -22,6 +22,16 @@ inline bool is_vote(Ref node) {
     return node->as<WarpReduce>() != nullptr;
 }
 
+/// Lowered: whether all lanes of a warp must come to it together.
+inline bool crosses_lanes(Ref node) { return node->as<Shuffle>() || node->as<WarpReduce>() || node->as<Match>(); }
+
+/// Lowered: whether C++ leaves this operand out where others decide: it prints as `a && b`, `a || b` or `c ? a : b`.
+inline bool may_be_left_out(Ref node, Ref operand) {
+    if (const auto* s = node->as<Select>()) return operand == s->a || operand == s->b;
+    const auto* b = node->as<Binary>();
+    return b && node->type == boolean && (b->op == BinaryOp::bit_and || b->op == BinaryOp::bit_or) && operand == b->b;
+}
+
 namespace detail {
 
 /// Calls fn on every non-null Ref of one field; a reference to the Ref itself, so that fn may replace it where `field`

@@ -127,11 +127,14 @@ private:
         return false;
     }
 
-    Ref rewrite(Ref n, const Place& place, ir::Body& into, bool root) {
+    /// left_out: C++ leaves the expression out where another operand decides. What all lanes must come to gets a name.
+    Ref rewrite(Ref n, const Place& place, ir::Body& into, bool root, bool left_out = false) {
         const Moment now{n, version(n)};
         if (const auto it = names_.find(now); it != names_.end()) return it->second;
-        const bool named = !root && worth(n) && uses_[now] > 1;
-        ir::Op op = ir::map_operands(*n, [&](Ref operand) { return rewrite(operand, place, into, false); });
+        const bool named = !root && ((worth(n) && uses_[now] > 1) || (left_out && ir::crosses_lanes(n)));
+        ir::Op op = ir::map_operands(*n, [&](Ref operand) {
+            return rewrite(operand, place, into, false, !named && (left_out || ir::may_be_left_out(n, operand)));
+        });
         const Ref rebuilt = e_.make(n->type, n->shape, std::move(op));
         if (!named) return rebuilt;
         const int local = static_cast<int>(program_.locals.size());

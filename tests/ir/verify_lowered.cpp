@@ -22,6 +22,10 @@ Set& set(L& s) { return s.first<Set>(loop(s).body); }
 Ref pair(L& s) { return s.word(0, s.narrow(0)); }
 Ref one(L& s) { return s.constant(bf16, 0x3F80); }
 
+/// A truth that differs between lanes, and one of all of them.
+Ref own(L& s) { return s.node(boolean, {}, Binary{BinaryOp::lt, s.column, s.narrow(7)}); }
+Ref vote(L& s) { return s.node(boolean, {}, WarpReduce{ReduceOp::max, own(s)}); }
+
 /// A serial loop around nothing but `inner`, that threads leave after different numbers of turns.
 void diverge(L& s, Statement inner, Ref end) {
     For divergent{s.p.loops++, "j", s.wide(0), end, s.wide(1), false, {}};
@@ -38,6 +42,8 @@ TEST_CASE("the lowered samples hold, with every kind of node") {
     put(s, bf16, {2}, Shuffle{pair(s), 31});
     put(s, u32, {}, Bitcast{pair(s)});
     put(s, boolean, {2}, Binary{BinaryOp::lt, pair(s), pair(s)});
+    put(s, boolean, {}, Binary{BinaryOp::bit_or, vote(s), own(s)});
+    put(s, boolean, {}, Select{vote(s), own(s), own(s)});
     diverge(s, s.statement(Barrier{}), s.row);
     CHECK(verdict(s.p) == "");
 }
@@ -180,8 +186,8 @@ TEST_CASE("barriers and shuffles need control that is equal for all threads") {
          }},
         {"uniform-control", "the threads of a warp",
          [](L& s) {
-             const Ref own = s.cast(i64, s.node(boolean, {}, Binary{BinaryOp::lt, s.column, s.narrow(7)}));
-             s.p.body.push_back(s.statement(For{s.p.loops++, "k", s.wide(0), own, s.wide(1), false, {}, true, true}));
+             s.p.body.push_back(
+                 s.statement(For{s.p.loops++, "k", s.wide(0), s.cast(i64, own(s)), s.wide(1), false, {}, true, true}));
          }},
         {"cache", "no cache", [](L& s) { shared_store(s).access.cache = Cache::streaming; }},
         {"uniform-control", "a barrier", [](L& s) { diverge(s, s.statement(Barrier{}), s.cast(i64, s.column)); }},
@@ -201,6 +207,13 @@ TEST_CASE("barriers and shuffles need control that is equal for all threads") {
              const int local = static_cast<int>(s.p.locals.size()) - 1;
              diverge(s, s.statement(Let{local, s.node(i32, {}, WarpReduce{ReduceOp::max, s.column})}),
                      s.cast(i64, s.column));
+         }},
+        {"uniform-control", "lanes leave out",
+         [](L& s) { put(s, boolean, {}, Binary{BinaryOp::bit_or, own(s), vote(s)}); }},
+        {"uniform-control", "lanes leave out",
+         [](L& s) {
+             const Ref sum = s.node(i32, {}, WarpReduce{ReduceOp::sum, s.column});
+             put(s, i32, {}, Select{own(s), s.node(i32, {}, Binary{BinaryOp::add, sum, sum}), s.column});
          }},
         {"operand-type", "not defined", [](L& s) { put(s, i64, {}, WarpReduce{ReduceOp::max, s.row}); }},
         {"condition", "from 0 to 0 or 1",
