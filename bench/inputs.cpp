@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::int64_t piece = 1 << 20;
 
-std::vector<std::uint32_t> words_of(Element element, unsigned seed) {
+std::vector<std::uint32_t> words_of(Element element, std::int64_t bytes, unsigned seed) {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
-    std::vector<std::uint32_t> words(piece / 4);
+    std::vector<std::uint32_t> words(static_cast<std::size_t>((bytes + 3) / 4));
     for (std::uint32_t& w : words) {
         if (element == f32)
             w = std::bit_cast<std::uint32_t>(normal(random));
@@ -32,15 +32,14 @@ std::vector<std::uint32_t> words_of(Element element, unsigned seed) {
 
 Tensor random_tensor(const Stream& stream, Element element, const Shape& extents, unsigned seed) {
     Tensor result = Tensor::empty(stream, element, extents);
-    const std::vector<std::uint32_t> words = words_of(element, seed);
-    const std::int64_t bytes = result.bytes();
+    const std::int64_t bytes = result.bytes(), first = std::min(piece, bytes);
+    if (first == 0) return result;
+    const std::vector<std::uint32_t> words = words_of(element, first, seed);
     auto* const base = static_cast<std::uint8_t*>(result.data());
     const auto part = [&](const Device& device, void* at, std::int64_t n) {
         return TensorView::of(device, at, u8, {n});
     };
     // Doubling copies on the device itself: the host sends one piece.
-    const std::int64_t first = std::min(piece, bytes);
-    if (first == 0) return result;
     copy(stream, part(result.device(), base, first),
          part(Device::host(), const_cast<std::uint32_t*>(words.data()), first));
     for (std::int64_t done = first; done < bytes;) {
