@@ -74,18 +74,29 @@ private:
         a.other_than_added = a.other_than_added || kind != Kind::add;
         a.scattered = a.scattered && kind == Kind::store && by_index(view) && view.space == ir::Space::global;
         // A load by threads that hold copies meets what only the lowest of them stores.
-        a.alike =
-            a.alike && shape == a.first && begins_at_multiples(view) && !(kind == Kind::load && has_copies(layout));
+        a.alike = a.alike && shape == a.first && begins_at_multiples(view, layout) &&
+                  !(kind == Kind::load && has_copies(layout));
     }
 
     static bool by_index(const ir::View& view) {
         return std::any_of(view.axes.begin(), view.axes.end(),
                            [](const ir::ViewAxis& axis) { return !axis.offset->scalar(); });
     }
-    static bool begins_at_multiples(const ir::View& view) {
-        for (const ir::ViewAxis& axis : view.axes)
-            if (!axis.offset->scalar() || !is_multiple(axis.offset, axis.extent)) return false;
-        return true;
+    /// Axis by axis of the memory: null for one that is picked along.
+    template <class Fn>
+    static void each_axis(const ir::View& view, const Layout* layout, Fn&& fn) {
+        std::size_t tile_axis = 0;
+        for (const ir::ViewAxis& axis : view.axes) fn(axis, axis.picked ? nullptr : &layout->axes[tile_axis++]);
+    }
+    static bool spreads(const AxisModes* modes) {
+        return modes && std::any_of(modes->begin(), modes->end(), [](const Mode& m) { return m.thread(); });
+    }
+    static bool begins_at_multiples(const ir::View& view, const Layout* layout) {
+        bool all = !by_index(view);
+        each_axis(view, layout, [&](const ir::ViewAxis& axis, const AxisModes* modes) {
+            all = all && (!spreads(modes) || is_multiple(axis.offset, axis.extent));
+        });
+        return all;
     }
 
     bool has_copies(const Layout* layout) const {
@@ -97,16 +108,15 @@ private:
         return used < program_.threads;
     }
 
-    /// Extents along the axes of the memory and the threads along them; equal texts, equal threads at equal places.
+    /// The threads along the axes of the memory, with the extents of those; equal texts, equal threads at equal places.
+    /// Along other axes a thread meets all there is, whatever the extent.
     std::string threads_of(const ir::View& view, const Layout* layout, Kind kind) const {
         std::string text;
-        int tile_axis = 0;
-        for (const ir::ViewAxis& axis : view.axes) {
-            text += std::to_string(axis.extent) + ":";
-            if (axis.picked) continue;
-            for (const Mode& m : layout->axes[static_cast<std::size_t>(tile_axis++)])
+        each_axis(view, layout, [&](const ir::ViewAxis& axis, const AxisModes* modes) {
+            text += spreads(modes) ? std::to_string(axis.extent) + ":" : "*";
+            for (const Mode& m : spreads(modes) ? *modes : AxisModes())
                 text += std::to_string(m.extent) + (m.thread() ? "t" + std::to_string(m.stride) : "") + " ";
-        }
+        });
         // Long runs may be handed to other threads before they are stored.
         int axis = -1;
         const int vector = longest_vector(program_, view, target_, axis);

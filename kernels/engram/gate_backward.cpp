@@ -11,7 +11,9 @@
 
 // Blocks that persist share the tokens out evenly and walk through theirs two at a time: first the dot products of
 // grad_out and v, then everything else. The weight's gradient gathers in shared memory, every element with one thread,
-// or in the block's row of the result where it does not fit.
+// or in the block's row of the result where it does not fit. grad_out is read again while it is still in the L2 cache:
+// all that is touched for the last time streams past it (without that a quarter of the reads of memory were such
+// repetitions).
 
 namespace tessera::engram {
 
@@ -201,9 +203,9 @@ private:
     Head load_head(const std::vector<Index>& tokens, const Index& s, const Index& head) const {
         Head h{head, load(in_.w[head].block({plan_.cols}, {s})), {}};
         for (const Index& token : tokens)
-            h.tokens.push_back({load((*go_)[token][head].block({plan_.cols}, {s})),
-                                load(in_.x[token][head].block({plan_.cols}, {s})),
-                                load(in_.k[token][head].block({plan_.cols}, {s}))});
+            h.tokens.push_back({load((*go_)[token][head].block({plan_.cols}, {s}), {.cache = Cache::streaming}),
+                                load(in_.x[token][head].block({plan_.cols}, {s}), {.cache = Cache::streaming}),
+                                load(in_.k[token][head].block({plan_.cols}, {s}), {.cache = Cache::streaming})});
         return h;
     }
 
@@ -220,8 +222,9 @@ private:
                            pk = load(factors.pk[r][h.head]);
                 const auto go = cast<f32>(h.tokens[r].go), x = cast<f32>(h.tokens[r].x), k = cast<f32>(h.tokens[r].k);
                 store((*grad_x_)[tokens[r]][h.head].block({plan_.cols}, {s}),
-                      cast<bf16>(fma(k * h.weight - x * px, D, go)));
-                store((*grad_k_)[tokens[r]][h.head].block({plan_.cols}, {s}), cast<bf16>(D * (x * h.weight - k * pk)));
+                      cast<bf16>(fma(k * h.weight - x * px, D, go)), {.cache = Cache::streaming});
+                store((*grad_k_)[tokens[r]][h.head].block({plan_.cols}, {s}), cast<bf16>(D * (x * h.weight - k * pk)),
+                      {.cache = Cache::streaming});
                 grad_v[r] = fma(go, gate_of(r), grad_v[r].get());
                 sum = fma(x * D, k, sum);
             }
@@ -241,7 +244,8 @@ private:
                 add(load_head(tokens, s, head), [&](std::size_t r) { return load(factors.gate[r][head]); });
             });
         for (std::size_t r = 0; r < tokens.size(); ++r)
-            store((*grad_v_)[tokens[r]].block({plan_.cols}, {s}), cast<bf16>(grad_v[r].get()));
+            store((*grad_v_)[tokens[r]].block({plan_.cols}, {s}), cast<bf16>(grad_v[r].get()),
+                  {.cache = Cache::streaming});
     }
 
     Kernel& k_;

@@ -183,6 +183,17 @@ TEST_CASE("a shared tile that each thread keeps to its own elements of needs no 
               k.serial(4, [&](Index i) { store(all, load(all) + load(x.block({16, 16}, {i, 0}))); });
               store(y.block({16, 16}, {m, 0}), load(all));
           }) == 0);
+    // Row by row, picked or in pieces, from wherever: a thread has its column in all of them.
+    CHECK(barriers(record("kernel", [](Kernel& k) {
+              const auto x = k.input<f32>("x", {16, 32});
+              const auto y = k.output<f32>("y", {16, 32});
+              k.threads(32);
+              const auto [m] = k.grid(1);
+              const auto rows = k.shared<f32>("rows", {20, 32});
+              store(rows.window({16, 32}, {m + 3, 0}), load(x.block({16, 32}, {m, 0}), {.per_thread = {16, 1}}));
+              k.serial(16,
+                       [&](Index i) { store(y[i].block({32}, {0}), load(rows[i + 3].whole(), {.per_thread = {1}})); });
+          })) == 0);
     // Rows that others have stored.
     CHECK(barriers_of([](Kernel& k, auto x, auto y, Index m) {
               const auto sums = k.shared<f32>("sums", {16, 16});
