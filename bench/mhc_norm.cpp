@@ -20,6 +20,15 @@ std::int64_t splits_for(const Stream& s, std::int64_t tokens) {
     return mhc::norm_splits(tokens, inner, s.device().target().multiprocessors);
 }
 
+/// Scale and base of the mixes, then what they are for: post, comb and the layer's input.
+Maker& with_mixes(Maker& m, std::int64_t tokens) {
+    return m.in(f32, {3})
+        .in(f32, {columns})
+        .out(f32, {tokens, streams})
+        .out(f32, {tokens, streams, streams})
+        .out(bf16, {tokens, hidden});
+}
+
 void add_forward(std::vector<Case>& cases, std::int64_t tokens) {
     cases.push_back(case_of(
         "mhc_norm_fn_fwd product", tokens_text(tokens) + ", m=4, H=7168 (K=28672, N=24)",
@@ -95,15 +104,9 @@ void add_whole(std::vector<Case>& cases, std::int64_t tokens) {
         "mhc_pre_big_fuse whole (GEMM + fuse)", tokens_text(tokens) + ", m=4, H=7168, 16 splits asked",
         tokens * (2 * inner * 2 + hidden * 2 + (streams + streams * streams) * 4) + weight_bytes,
         [=](const Stream& s, unsigned seed) {
-            return Maker(s, seed)
-                .in(bf16, all)
-                .in(f32, weights)
-                .in(f32, {3})
-                .in(f32, {columns})
-                .out(f32, {tokens, streams})
-                .out(f32, {tokens, streams, streams})
-                .out(bf16, {tokens, hidden})
-                .tensors();
+            Maker m(s, seed);
+            m.in(bf16, all).in(f32, weights);
+            return with_mixes(m, tokens).tensors();
         },
         [](const Stream& s, Tensors t) {
             mhc::pre_big_fuse(s, {t[0], t[1], t[2], t[3]}, mhc::Pre<TensorView>{t[4], t[5], t[6]});
@@ -117,16 +120,9 @@ void add_mix(std::vector<Case>& cases) {
         "mhc_pre_big_fuse_fwd", tokens_text(tokens) + ", m=4, H=7168, 16 splits, without the GEMM",
         tokens * (inner * 2 + hidden * 2 + splits * (columns + 1) * 4 + (streams + streams * streams) * 4),
         [](const Stream& s, unsigned seed) {
-            return Maker(s, seed)
-                .in(bf16, {tokens, inner})
-                .in(f32, {splits, tokens, columns})
-                .in(f32, {splits, tokens})
-                .in(f32, {3})
-                .in(f32, {columns})
-                .out(f32, {tokens, streams})
-                .out(f32, {tokens, streams, streams})
-                .out(bf16, {tokens, hidden})
-                .tensors();
+            Maker m(s, seed);
+            m.in(bf16, {tokens, inner}).in(f32, {splits, tokens, columns}).in(f32, {splits, tokens});
+            return with_mixes(m, tokens).tensors();
         },
         [](const Stream& s, Tensors t) {
             mhc::launch_pre_mix(s, {t[1], t[2]}, t[0], {t[0], t[0], t[3], t[4]}, {t[5], t[6], t[7]}, {});

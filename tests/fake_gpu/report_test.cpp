@@ -2,8 +2,8 @@
 #include <string>
 
 #include "runtime/device_state.hpp"
-#include "tessera/dsl.hpp"
 #include "tests/fake_gpu/support.hpp"
+#include "tests/support/checked_copy.hpp"
 
 // What launches of kernels that report ask of the driver.
 
@@ -18,19 +18,8 @@ int cuStreamCreate(void** stream, unsigned flags);
 
 namespace {
 
-/// y = x, where ids from `limit` on are reported.
 CompiledKernel checked_copy(const Device& device, const std::string& name) {
-    return Engine::of(device).compile(record(name.c_str(), [](Kernel& k) {
-        const Dim rows = k.dim("rows");
-        const auto x = k.input<i32>("x", {rows, 128});
-        const auto y = k.output<i32>("y", {rows, 128});
-        const auto limit = k.scalar<i32>("limit");
-        const auto [m] = k.grid(ceil_div(rows, 16));
-        const auto piece = x.block({16, 128}, {m, 0});
-        const auto v = load(piece);
-        k.report(v >= limit, "an id is below the limit", piece, v);
-        store(y.block({16, 128}, {m, 0}), v);
-    }));
+    return Engine::of(device).compile(test::checked_copy(name, 128));
 }
 
 struct Copy {

@@ -2,32 +2,18 @@
 #include <vector>
 
 #include "dsl/base/error.hpp"
-#include "tessera/dsl.hpp"
 #include "tessera/runtime.hpp"
 #include "tests/gpu/driver_calls.hpp"
+#include "tests/support/checked_copy.hpp"
 
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::begin_capture;
 using test::CaptureMode;
+using test::checked_copy;
 using test::end_capture;
 
 namespace {
-
-/// y = x, where ids from `limit` on are reported.
-Program checked_copy(const char* name) {
-    return record(name, [](Kernel& k) {
-        const Dim rows = k.dim("rows");
-        const auto x = k.input<i32>("x", {rows, 96});
-        const auto y = k.output<i32>("y", {rows, 96});
-        const auto limit = k.scalar<i32>("limit");
-        const auto [m] = k.grid(ceil_div(rows, 16));
-        const auto piece = x.block({16, 96}, {m, 0});
-        const auto v = load(piece);
-        k.report(v >= limit, "an id is below the limit", piece, v);
-        store(y.block({16, 96}, {m, 0}), v);
-    });
-}
 
 constexpr std::int64_t rows = 100003;
 
@@ -64,7 +50,7 @@ TEST_CASE("of millions of offenders the first is told, once, and later launches 
     const Device d = Device::best();
     const Stream s = d.stream();
     const Numbers n(s);
-    const CompiledKernel k = Engine::of(d).compile(checked_copy("copy_a"));
+    const CompiledKernel k = Engine::of(d).compile(checked_copy("copy_a", 96));
     for (const int limit : {0, 1, 77, 5000000, static_cast<int>(rows * 96 - 1)}) {
         k.launch(s, {n.x, n.y}, {Scalar("limit", limit)});
         CHECK_THAT(said(s), names(limit));
@@ -82,7 +68,7 @@ TEST_CASE("two streams report apart, and the default stream for both") {
     const Device d = Device::best();
     const Stream a = d.stream(), b = d.stream(), all = Stream::default_of(d);
     const Numbers n(a), o(b);
-    const CompiledKernel k = Engine::of(d).compile(checked_copy("copy_b"));
+    const CompiledKernel k = Engine::of(d).compile(checked_copy("copy_b", 96));
     k.launch(a, {n.x, n.y}, {Scalar("limit", 30)});
     k.launch(b, {o.x, o.y}, {Scalar("limit", 40)});
     CHECK_THAT(said(b), names(40));
@@ -98,7 +84,7 @@ TEST_CASE("a first launch behind other work is told by the default stream, prepa
     for (const bool prepared : {false, true}) {
         const Stream a = d.stream();
         const Numbers n(a);
-        const CompiledKernel k = Engine::of(d).compile(checked_copy("copy_d"));
+        const CompiledKernel k = Engine::of(d).compile(checked_copy("copy_d", 96));
         const auto launch = [&] { k.launch(a, {n.x, n.y}, {Scalar("limit", 30)}); };
         if (prepared) prepare(launch);
         for (int i = 0; i < 200; ++i) copy(a, n.y, n.x);
@@ -114,7 +100,7 @@ TEST_CASE("a captured launch reports after each replay") {
     const Device d = Device::best();
     const Stream s = d.stream(), other = d.stream();
     const Numbers n(s);
-    const CompiledKernel k = Engine::of(d).compile(checked_copy("copy_c"));
+    const CompiledKernel k = Engine::of(d).compile(checked_copy("copy_c", 96));
     REQUIRE(begin_capture(s.handle(), CaptureMode::global));
     k.launch(s, {n.x, n.y}, {Scalar("limit", 60)});
     void* const captured = end_capture(s.handle());

@@ -5,23 +5,19 @@
 #include <tessera/runtime.hpp>
 #include <vector>
 
-#include "tests/support/kernels/mhc_check_support.hpp"
+#include "tests/mhc/host_tensors.hpp"
 
 // Values worked out by hand, what the specification says about single matrices, and what is refused.
 
 using namespace tessera;
 using Catch::Contains;
+using test::host;
+using test::inf;
+using test::numbers;
+using test::values_of;
+using test::zeros;
 
 namespace {
-
-const Device host = Device::host();
-constexpr float inf = std::numeric_limits<float>::infinity();
-
-Tensor numbers(const Shape& extents, const std::vector<float>& values) {
-    return Tensor::from_host(host, f32, extents, values.data());
-}
-Tensor zeros(Element e, const Shape& extents) { return Tensor::zeros(host, e, extents); }
-std::vector<float> values_of(const Tensor& t) { return {t.as<const float>(), t.as<const float>() + t.count()}; }
 
 /// Column sums of a 4 × 4 matrix.
 std::vector<float> column_sums(const float* y) {

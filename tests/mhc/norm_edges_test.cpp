@@ -9,29 +9,26 @@
 #include <vector>
 
 #include "kernels/mhc/norm_plan.hpp"
-#include "tests/support/kernels/mhc_check_support.hpp"
+#include "tests/mhc/host_tensors.hpp"
 
 // The logits of hyper-connections: values worked out by hand, rounding to TF32, NaN, no tokens, what is refused.
 
 using namespace tessera;
 using Catch::Contains;
+using test::host;
+using test::inf;
+using test::numbers;
+using test::values_of;
+using test::zeros;
 
 namespace {
 
-const Device host = Device::host();
-constexpr float inf = std::numeric_limits<float>::infinity();
-
-Tensor numbers(const Shape& extents, const std::vector<float>& values) {
-    return Tensor::from_host(host, f32, extents, values.data());
-}
 /// Of values that BF16 has.
 Tensor halves(const Shape& extents, const std::vector<float>& values) {
     std::vector<std::uint16_t> bits;
     for (const float v : values) bits.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(v) >> 16));
     return Tensor::from_host(host, bf16, extents, bits.data());
 }
-Tensor zeros(Element e, const Shape& extents) { return Tensor::zeros(host, e, extents); }
-std::vector<float> values_of(const Tensor& t) { return test::numbers_of(host.stream(), t); }
 mhc::NormFnSaved<TensorView> views(const mhc::NormFnSaved<Tensor>& s) { return {s.fn, s.products, s.square_sum}; }
 
 }  // namespace
