@@ -43,12 +43,13 @@ public:
     /// Hosts as different targets are different devices, yet share memory: see `shares_memory`.
     friend bool operator==(const Device& a, const Device& b) { return a.state_ == b.state_; }
     /// True if a kernel on this device can use tensors of the other: the same GPU, or both hosts.
-    bool shares_memory(const Device& other) const;
+    bool shares_memory(const Device& other) const { return state_ == other.state_ || both_are_host(other); }
 
     runtime::DeviceState& state() const { return *state_; }
 
 private:
     explicit Device(runtime::DeviceState* state) : state_(state) {}
+    bool both_are_host(const Device& other) const;
     runtime::DeviceState* state_;  // lives as long as the process
 };
 

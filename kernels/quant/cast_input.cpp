@@ -29,7 +29,7 @@ void check_codes(const char* function, const TensorView& data, Element format, c
         throw UsageError(fmt::format("{}: data is {} {} with strides {}, but must be {} {} and dense", function,
                                      name_of(data.element), text_of(data.extents), text_of(data.strides),
                                      name_of(format), text_of(x.extents)));
-    if (reinterpret_cast<std::uintptr_t>(data.data) % static_cast<unsigned>(least_align(format)) != 0)
+    if ((reinterpret_cast<std::uintptr_t>(data.data) & static_cast<unsigned>(least_align(format) - 1)) != 0)
         throw UsageError(fmt::format("{}: data begins at an address that is no multiple of {}; {} is moved in words",
                                      function, least_align(format), name_of(format)));
 }
@@ -45,9 +45,9 @@ void check_whole_bytes(const char* function, Element format, std::int64_t hidden
 
 bool rows_aligned(const TensorView& x, const TensorView& data) {
     const auto fits = [](const TensorView& t) {
-        return reinterpret_cast<std::uintptr_t>(t.data) % static_cast<unsigned>(vector_align(t.element)) == 0;
+        return (reinterpret_cast<std::uintptr_t>(t.data) & static_cast<unsigned>(vector_align(t.element) - 1)) == 0;
     };
-    return fits(x) && fits(data) && (x.extents[0] == 1 || x.strides[0] % vector_elements(x.element) == 0);
+    return fits(x) && fits(data) && (x.extents[0] == 1 || (x.strides[0] & (vector_elements(x.element) - 1)) == 0);
 }
 
 namespace {

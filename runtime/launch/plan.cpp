@@ -47,6 +47,22 @@ bool is_empty(const TensorView& view) {
     return false;
 }
 
+/// True if the program alone tells that is_row_major holds for what fits it.
+bool is_apart(const TensorPlan& plan) {
+    std::int64_t span = 1;
+    for (std::size_t axis = plan.axes.size(); axis-- > 0;) {
+        const AxisPlan& a = plan.axes[axis];
+        if (a.inner > 1 || !a.stride.is_constant() || a.stride({}) < span) return false;
+        if (axis > 0 && !a.extent.is_constant()) return false;
+        if (axis > 0) span += (a.extent({}) - 1) * a.stride({});
+    }
+    return true;
+}
+
+bool is_multiple(std::int64_t value, std::int64_t of) {
+    return (of & (of - 1)) == 0 ? (value & (of - 1)) == 0 : value % of == 0;  // a division takes as long as ten checks
+}
+
 /// Largest offset along an axis whose coordinate c lies at (c / inner) · stride + (c % inner) · inner_stride.
 std::int64_t last_offset(std::int64_t extent, std::int64_t stride, std::int64_t inner, std::int64_t inner_stride) {
     const std::int64_t words = (extent - 1) / inner;
@@ -80,57 +96,71 @@ LaunchPlan::LaunchPlan(std::shared_ptr<const ir::Program> program) : program_(st
             plan.packed |= a.inner > 1;
         }
     }
-    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
-        const TensorPlan& plan = tensors_[static_cast<std::size_t>(t)];
-        for (int a = 0; !plan.packed && a < static_cast<int>(plan.axes.size()); ++a) {
-            const AxisPlan& axis = plan.axes[static_cast<std::size_t>(a)];
-            if (axis.extent.scalar() >= 0)
-                scalars_[static_cast<std::size_t>(axis.extent.scalar())].sources.push_back({t, a, false});
-            if (axis.stride.scalar() >= 0)
-                scalars_[static_cast<std::size_t>(axis.stride.scalar())].sources.push_back({t, a, true});
-        }
-    }
+    find_sources();
     for (const ScalarPlan& s : scalars_) given_count_ += s.sources.empty();
     for (ir::Ref extent : p.grid) grid_.emplace_back(extent);
+}
+
+void LaunchPlan::find_sources() {
+    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
+        TensorPlan& plan = tensors_[static_cast<std::size_t>(t)];
+        plan.apart = is_apart(plan);
+        for (int a = 0; !plan.packed && a < static_cast<int>(plan.axes.size()); ++a) {
+            AxisPlan& axis = plan.axes[static_cast<std::size_t>(a)];
+            const auto add = [&](const Term& term, bool stride) {
+                if (term.scalar() < 0) return false;
+                std::vector<Source>& sources = scalars_[static_cast<std::size_t>(term.scalar())].sources;
+                sources.push_back({t, a, stride});
+                return sources.size() == 1;
+            };
+            axis.gives_extent = add(axis.extent, false);
+            axis.gives_stride = add(axis.stride, true);
+        }
+    }
 }
 
 void LaunchPlan::bind(const Device& device, std::span<const TensorView> tensors, std::span<const Scalar> given,
                       std::uint64_t* values) const {
     if (tensors.size() != tensors_.size()) launch_error::tensor_count(*this, tensors.size());
     const int count = static_cast<int>(tensors.size());
-    for (int i = 0; i < count; ++i) check_kind(i, device, tensors[static_cast<std::size_t>(i)]);
-    for (int i = 0; i < static_cast<int>(scalars_.size()); ++i) bind_scalar(i, tensors, values);
+    TensorSet empty = 0;
+    for (int i = 0; i < count; ++i)
+        if (check_kind(i, device, tensors[static_cast<std::size_t>(i)])) empty |= TensorSet{1} << i;
+    for (int i = 0; i < static_cast<int>(scalars_.size()); ++i) bind_scalar(i, tensors, empty, values);
     if (given_count_ > 0 || !given.empty()) take_given(given, values);
     const std::span<const std::uint64_t> known(values, scalars_.size());
     for (int i = 0; i < count; ++i) {
         if (tensors_[static_cast<std::size_t>(i)].packed)
             check_packed(i, tensors[static_cast<std::size_t>(i)], known);
         else
-            check_layout(i, tensors[static_cast<std::size_t>(i)], known);
+            check_layout(i, tensors[static_cast<std::size_t>(i)], empty >> i & 1, known);
     }
     for (int i = 0; i < static_cast<int>(scalars_.size()); ++i) {
         const std::int64_t multiple = scalars_[static_cast<std::size_t>(i)].multiple_of;
         const auto value = static_cast<std::int64_t>(values[i]);
-        if (multiple > 1 && value % multiple != 0) launch_error::multiple(*this, i, value);
+        if (multiple > 1 && !is_multiple(value, multiple)) launch_error::multiple(*this, i, value);
     }
 }
 
-void LaunchPlan::check_kind(int index, const Device& device, const TensorView& view) const {
+/// True if the tensor has no elements.
+bool LaunchPlan::check_kind(int index, const Device& device, const TensorView& view) const {
     const TensorPlan& plan = tensors_[static_cast<std::size_t>(index)];
     if (!device.shares_memory(view.device)) launch_error::device(*this, index, device, view);
     if (view.element != plan.type) launch_error::element(*this, index, view);
     if (!plan.packed && view.rank() != static_cast<int>(plan.axes.size())) launch_error::rank(*this, index, view);
     if (plan.written && view.read_only) launch_error::read_only(*this, index);
-    if (is_empty(view)) return;
+    if (is_empty(view)) return true;
     if (!view.data) launch_error::null(*this, index);
-    if (reinterpret_cast<std::uintptr_t>(view.data) % plan.align != 0) launch_error::align(*this, index, view);
+    if ((reinterpret_cast<std::uintptr_t>(view.data) & (plan.align - 1)) != 0) launch_error::align(*this, index, view);
+    return false;
 }
 
-void LaunchPlan::bind_scalar(int index, std::span<const TensorView> tensors, std::uint64_t* values) const {
+void LaunchPlan::bind_scalar(int index, std::span<const TensorView> tensors, TensorSet empty,
+                             std::uint64_t* values) const {
     const ScalarPlan& plan = scalars_[static_cast<std::size_t>(index)];
     for (const Source& s : plan.sources) {
         const TensorView& view = tensors[static_cast<std::size_t>(s.tensor)];
-        if (s.stride && (view.extents[s.axis] <= 1 || is_empty(view))) continue;
+        if (s.stride && (view.extents[s.axis] <= 1 || (empty >> s.tensor & 1) != 0)) continue;
         values[index] = static_cast<std::uint64_t>(s.stride ? view.strides[s.axis] : view.extents[s.axis]);
         return;
     }
@@ -153,19 +183,22 @@ void LaunchPlan::take_given(std::span<const Scalar> given, std::uint64_t* values
     }
 }
 
-void LaunchPlan::check_layout(int index, const TensorView& view, std::span<const std::uint64_t> values) const {
+void LaunchPlan::check_layout(int index, const TensorView& view, bool empty,
+                              std::span<const std::uint64_t> values) const {
     const TensorPlan& plan = tensors_[static_cast<std::size_t>(index)];
-    const bool empty = is_empty(view);
     for (int a = 0; a < view.rank(); ++a) {
-        const std::int64_t e = plan.axes[static_cast<std::size_t>(a)].extent(values);
+        const AxisPlan& axis = plan.axes[static_cast<std::size_t>(a)];
+        if (axis.gives_extent) continue;
+        const std::int64_t e = axis.extent(values);
         if (e != view.extents[a]) launch_error::extent(*this, index, a, view, e);
     }
     for (int a = 0; !empty && a < view.rank(); ++a) {
-        if (view.extents[a] <= 1) continue;
-        const std::int64_t s = plan.axes[static_cast<std::size_t>(a)].stride(values);
+        const AxisPlan& axis = plan.axes[static_cast<std::size_t>(a)];
+        if (axis.gives_stride || view.extents[a] <= 1) continue;
+        const std::int64_t s = axis.stride(values);
         if (s != view.strides[a]) launch_error::stride(*this, index, a, view, s);
     }
-    if (plan.written && !empty && !is_row_major(view) && !is_free_of_overlap(view))
+    if (plan.written && !plan.apart && !empty && !is_row_major(view) && !is_free_of_overlap(view))
         launch_error::overlap(*this, index, view);
 }
 
@@ -187,7 +220,7 @@ std::int64_t LaunchPlan::blocks(std::span<const std::uint64_t> values) const {
     for (const Term& extent : grid_) {
         const std::int64_t e = extent(values);
         if (e <= 0) return 0;
-        too_many = too_many || e > most / product;
+        too_many = too_many || e > most || product * e > most;
         if (!too_many) product *= e;
     }
     if (too_many) launch_error::grid(*this, values);

@@ -15,12 +15,14 @@ namespace tessera::runtime {
 struct AxisPlan {
     Term extent, stride;
     std::int64_t inner = 1, inner_stride = 0;
+    bool gives_extent = false, gives_stride = false;  // a scalar is taken from here, so there is nothing to compare
 };
 
 struct TensorPlan {
     Element type = Element::f32;
     bool written = false;
     bool packed = false;  // an axis has inner > 1: only type and bytes are checked, and nothing is bound
+    bool apart = false;   // the program tells that no two elements share an address
     std::uintptr_t align = 1;
     std::vector<AxisPlan> axes;
 };
@@ -60,10 +62,14 @@ public:
     const std::vector<ScalarPlan>& scalars() const { return scalars_; }
 
 private:
-    void check_kind(int index, const Device& device, const TensorView& view) const;
-    void bind_scalar(int index, std::span<const TensorView> tensors, std::uint64_t* values) const;
+    using TensorSet = std::uint64_t;  // a bit each
+    static_assert(most_arguments <= 64);
+
+    void find_sources();
+    bool check_kind(int index, const Device& device, const TensorView& view) const;
+    void bind_scalar(int index, std::span<const TensorView> tensors, TensorSet empty, std::uint64_t* values) const;
     void take_given(std::span<const Scalar> given, std::uint64_t* values) const;
-    void check_layout(int index, const TensorView& view, std::span<const std::uint64_t> values) const;
+    void check_layout(int index, const TensorView& view, bool empty, std::span<const std::uint64_t> values) const;
     void check_packed(int index, const TensorView& view, std::span<const std::uint64_t> values) const;
 
     std::shared_ptr<const ir::Program> program_;

@@ -1,5 +1,6 @@
 #include "runtime/launch/term.hpp"
 
+#include <bit>
 #include <utility>
 
 #include "dsl/base/error.hpp"
@@ -21,6 +22,8 @@ std::int64_t wrapping_mul(std::int64_t a, std::int64_t b) {
 Term::Term(ir::Ref e) : expression_(e) {
     require_internal(e != nullptr, "a tensor axis or grid extent has no expression");
     if (!fold(e)) kind_ = Kind::general;
+    if (const auto d = static_cast<std::uint64_t>(divisor_); std::has_single_bit(d))
+        shift_ = static_cast<std::int8_t>(std::countr_zero(d));
     if (kind_ == Kind::linear && factor_ == 1 && offset_ == 0 && divisor_ == 1) kind_ = Kind::scalar;
 }
 

@@ -33,12 +33,13 @@ private:
     std::int64_t linear(std::uint64_t scalar) const {
         const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(factor_) * scalar +
                                                    static_cast<std::uint64_t>(offset_));
-        return divisor_ == 1 ? sum : sum / divisor_;
+        return divisor_ == 1 ? sum : sum >= 0 && shift_ >= 0 ? sum >> shift_ : sum / divisor_;
     }
     std::int64_t general(std::span<const std::uint64_t> scalars) const;
 
     ir::Ref expression_ = nullptr;
     Kind kind_ = Kind::constant;
+    std::int8_t shift_ = -1;  // log2 of the divisor, if that is a whole number
     std::uint32_t index_ = 0;
     std::int64_t factor_ = 0, offset_ = 0, divisor_ = 1;
 };
