@@ -21,6 +21,7 @@ void* DeviceState::context() {
                  fmt::format("start {}", spelling));
     ++context_number_;
     pool_ = nullptr;
+    default_stream_ = nullptr;
     const std::lock_guard pending_lock(pending_mutex_);
     pending_.clear();
     return context_;
@@ -61,8 +62,13 @@ void DeviceState::free_later(Pending pending) {
 
 void DeviceState::free_pending() {
     if (!has_pending_) return;
-    const std::lock_guard lock(pending_mutex_);
-    std::erase_if(pending_, [](const Pending& p) {
+    std::vector<Pending> waiting;
+    {
+        const std::lock_guard lock(pending_mutex_);
+        waiting.swap(pending_);
+        has_pending_ = false;
+    }
+    std::erase_if(waiting, [](const Pending& p) {
         try {
             const CurrentContext current(p.context);
             return !is_capturing(p.stream) && driver().api.free(p.address, p.stream) == driver_code::success;
@@ -70,7 +76,30 @@ void DeviceState::free_pending() {
             return true;  // the context is gone, and the memory with it
         }
     });
-    has_pending_ = !pending_.empty();
+    for (Pending& p : waiting) free_later(std::move(p));
+}
+
+std::shared_ptr<StreamState> DeviceState::default_stream() {
+    const std::lock_guard lock(context_mutex_);
+    if (!default_stream_)
+        default_stream_ =
+            std::make_shared<StreamState>(*this, nullptr, context_, context_number_, StreamState::Owner::driver);
+    return default_stream_;
+}
+
+void DeviceState::add_stream(StreamState& stream) {
+    const std::lock_guard lock(streams_mutex_);
+    streams_.push_back(&stream);
+}
+
+void DeviceState::remove_stream(StreamState& stream) {
+    const std::lock_guard lock(streams_mutex_);
+    std::erase(streams_, &stream);
+}
+
+void DeviceState::release_stream_memory() {
+    const std::lock_guard lock(streams_mutex_);
+    for (StreamState* stream : streams_) stream->release_memory();
 }
 
 bool is_capturing(void* stream) {

@@ -10,6 +10,7 @@
 #include "dsl/base/target.hpp"
 #include "runtime/device.hpp"
 #include "runtime/reports.hpp"
+#include "runtime/stream_state.hpp"
 
 namespace tessera {
 class Engine;
@@ -31,6 +32,8 @@ struct DeviceState {
     int context_number() const { return context_number_; }
     /// Tessera's own pool of stream-ordered memory; keeps what is freed, so that allocating again costs under 1 µs.
     void* memory_pool();
+    /// Of the context there is now; it never ends.
+    std::shared_ptr<StreamState> default_stream();
     Engine& engine();
     /// What kernels on this GPU report. Errors: as driver_api().
     Reports& reports();
@@ -39,10 +42,15 @@ struct DeviceState {
     struct Pending {
         std::uint64_t address;
         void *stream, *context;
-        std::shared_ptr<void> owner;  // keeps the stream
+        std::shared_ptr<StreamState> keep;
     };
     void free_later(Pending pending);
     void free_pending();
+
+    /// Streams whose memory is asked for when the driver has no more.
+    void add_stream(StreamState& stream);
+    void remove_stream(StreamState& stream);
+    void release_stream_memory();
 
 private:
     std::once_flag engine_once_, reports_once_;
@@ -52,6 +60,9 @@ private:
     std::atomic<void*> pool_{nullptr};  // of the context there is now
     Engine* engine_ = nullptr;
     std::unique_ptr<Reports> reports_;
+    std::shared_ptr<StreamState> default_stream_;
+    std::mutex streams_mutex_;
+    std::vector<StreamState*> streams_;
     std::mutex pending_mutex_;
     std::vector<Pending> pending_;
     std::atomic<bool> has_pending_{false};  // spares the lock where nothing waits

@@ -30,6 +30,9 @@ constexpr std::array settings = {
     Setting{"TESSERA_KEEP_SOURCE", "",
             "folder into which the CUDA text of every compiled kernel is written; unset: none, but with "
             "TESSERA_LINEINFO the folder source of the cubin cache"},
+    Setting{"TESSERA_MEMORY_CACHE", "64M",
+            "bytes of GPU memory, with K, M or G, that a stream keeps for its next tensors; 0: none, which "
+            "compute-sanitizer needs to see the use of a tensor that was given up"},
     Setting{"TESSERA_HOST_CHECK", "1", "1 or 0: the host executor checks bounds, alignment and shared-memory races"},
     Setting{"TESSERA_HOST_WORKERS", "0", "threads of the host executor; 0: one for each core"},
     Setting{"TESSERA_VERBOSE", "off",

@@ -5,7 +5,7 @@
 #include "dsl/base/error.hpp"
 #include "runtime/device_state.hpp"
 #include "runtime/driver/driver.hpp"
-#include "runtime/driver/fork_guard.hpp"
+#include "runtime/stream_state.hpp"
 
 namespace tessera {
 
@@ -36,20 +36,16 @@ Stream Device::stream() const {
     void* handle = nullptr;
     check_driver(api.stream_create(&handle, 0), "cuStreamCreate", "make a stream on " + spelling());
     Stream made(*this, handle, context);
-    made.owner_ = std::shared_ptr<void>(handle, [context, state = state_, number = state_->context_number()](void* h) {
-        if (runtime::forked_after_use() || number != state->context_number()) return;
-        try {
-            const CurrentContext back(context);
-            runtime::driver().api.stream_destroy(h);
-        } catch (const Error&) {
-            // The driver has already shut down; the stream went with it.
-        }
-    });
+    made.state_ = std::make_shared<runtime::StreamState>(*state_, handle, context, state_->context_number(),
+                                                         runtime::StreamState::Owner::tessera);
     return made;
 }
 
 Stream Stream::default_of(const Device& device) {
-    return Stream(device, nullptr, device.is_host() ? nullptr : device.state().context());
+    if (device.is_host()) return Stream(device, nullptr, nullptr);
+    Stream made(device, nullptr, device.state().context());
+    made.state_ = device.state().default_stream();
+    return made;
 }
 
 Stream Stream::external(const Device& device, void* handle) {

@@ -6,6 +6,10 @@
 
 namespace tessera {
 
+namespace runtime {
+class StreamState;
+}
+
 /// A queue of work of one device. On the host, work is done before the call returns. Copies share the queue.
 class Stream {
 public:
@@ -26,7 +30,8 @@ public:
     bool is_capturing() const;
 
     void* context() const { return context_; }
-    const std::shared_ptr<void>& owner() const { return owner_; }
+    /// What copies of a stream of Tessera's share; null for streams made elsewhere and on the host.
+    const std::shared_ptr<runtime::StreamState>& state() const { return state_; }
 
 private:
     friend class Device;
@@ -35,7 +40,7 @@ private:
     Device device_;
     void* handle_;
     void* context_;
-    std::shared_ptr<void> owner_;  // destroys a stream that Device::stream made
+    std::shared_ptr<runtime::StreamState> state_;
 };
 
 }  // namespace tessera

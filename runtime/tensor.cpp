@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "dsl/base/error.hpp"
-#include "runtime/device_state.hpp"
+#include "runtime/device_memory.hpp"
 #include "runtime/driver/driver.hpp"
-#include "runtime/driver/fork_guard.hpp"
 
 namespace tessera {
 
@@ -41,49 +40,10 @@ std::shared_ptr<void> host_memory(std::int64_t bytes) {
     return std::shared_ptr<void>(memory, std::free);
 }
 
-/// When memory was taken.
-struct Taken {
-    std::uint64_t capture;  // that its stream was in; 0: none
-    int context_number;
-};
-
-/// Gives memory back in stream order, without a throw. Memory of a capture is its graph's: it goes back within the
-/// capture, or with the graph. A captured stream refuses all other memory, which then waits for the next request.
-void give_back(runtime::DeviceState& state, void* memory, const Stream& stream, const Taken& taken) noexcept {
-    if (runtime::forked_after_use() || taken.context_number != state.context_number()) return;
-    try {
-        const CurrentContext current(stream.context());
-        const auto address = reinterpret_cast<runtime::DriverPointer>(memory);
-        const bool captured = runtime::is_capturing(stream.handle());
-        const bool takes =
-            taken.capture == 0 ? !captured : captured && runtime::capture_of(stream.handle()) == taken.capture;
-        if (takes && runtime::driver().api.free(address, stream.handle()) == runtime::driver_code::success) return;
-        if (taken.capture == 0) state.free_later({address, stream.handle(), stream.context(), stream.owner()});
-    } catch (...) {
-        // The driver has shut down and took the memory along.
-    }
-}
-
-std::shared_ptr<void> device_memory(const Stream& stream, std::int64_t bytes) {
-    const runtime::DriverApi& api = runtime::driver_api();
-    runtime::DeviceState& state = stream.device().state();
-    const CurrentContext current(stream.context());
-    const Taken taken{runtime::capture_of(stream.handle()), state.context_number()};
-    if (taken.capture == 0) state.free_pending();
-    runtime::DriverPointer address = 0;
-    const runtime::DriverResult result =
-        api.allocate(&address, static_cast<std::size_t>(bytes), state.memory_pool(), stream.handle());
-    if (result != runtime::driver_code::success)
-        check_driver(result, "cuMemAllocFromPoolAsync",
-                     fmt::format("take {} bytes on {}", bytes, stream.device().spelling()));
-    return std::shared_ptr<void>(reinterpret_cast<void*>(address),
-                                 [&state, stream, taken](void* memory) { give_back(state, memory, stream, taken); });
-}
-
 /// Null for 0 bytes.
 std::shared_ptr<void> memory_for(const Stream& stream, std::int64_t bytes) {
     if (bytes == 0) return nullptr;
-    return stream.device().is_host() ? host_memory(bytes) : device_memory(stream, bytes);
+    return stream.device().is_host() ? host_memory(bytes) : runtime::device_memory(stream, bytes);
 }
 
 }  // namespace

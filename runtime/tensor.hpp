@@ -20,7 +20,7 @@ struct TensorSpec {
 /// given back in the order of a stream: use it on that stream, or on one that waits for it, and keep the tensor while
 /// work on it is under way elsewhere. On the host memory begins at a multiple of 256 bytes. A tensor made while its
 /// stream is captured is memory of that graph: it holds what the last replay wrote and goes with the graph, which is to
-/// be instantiated with "auto free on launch" if it is replayed more than once.
+/// be instantiated with "auto free on launch" if it is replayed more than once. Kept for reuse: TESSERA_MEMORY_CACHE.
 class Tensor {
 public:
     Tensor() = default;

@@ -29,28 +29,6 @@ TemporaryFolder::~TemporaryFolder() {
     fs::remove_all(path_, ignored);
 }
 
-namespace {
-void set_variable(const std::string& name, const std::string& value) {
-    if (value.empty()) {
-        ::unsetenv(name.c_str());
-    } else {
-        ::setenv(name.c_str(), value.c_str(), 1);
-    }
-}
-}  // namespace
-
-ScopedEnvironment::ScopedEnvironment(std::initializer_list<std::pair<const char*, std::string>> values) {
-    for (const auto& [name, value] : values) {
-        const char* old = std::getenv(name);
-        before_[name] = old ? old : "";
-        set_variable(name, value);
-    }
-}
-
-ScopedEnvironment::~ScopedEnvironment() {
-    for (const auto& [name, value] : before_) set_variable(name, value);
-}
-
 runtime::CacheKey sample_key(int n) {
     return runtime::make_key("kernel number " + std::to_string(n), "sm_90a", "build-id:1234", {});
 }

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <filesystem>
-#include <initializer_list>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/cache/cubin_cache.hpp"
+#include "tests/support/scoped_environment.hpp"
 
 namespace tessera::test {
 
@@ -25,18 +25,6 @@ public:
 
 private:
     std::filesystem::path path_;
-};
-
-/// Sets (or, with an empty value, unsets) variables of the environment until the end of the scope.
-class ScopedEnvironment {
-public:
-    ScopedEnvironment(std::initializer_list<std::pair<const char*, std::string>> values);
-    ~ScopedEnvironment();
-    ScopedEnvironment(const ScopedEnvironment&) = delete;
-    ScopedEnvironment& operator=(const ScopedEnvironment&) = delete;
-
-private:
-    std::map<std::string, std::string> before_;
 };
 
 /// The n-th key of a series, and bytes that pass for its compilation (with the magic of an ELF file).

@@ -3,6 +3,7 @@
 
 #include "dsl/base/error.hpp"
 #include "tests/fake_gpu/support.hpp"
+#include "tests/support/scoped_environment.hpp"
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -58,6 +59,7 @@ TEST_CASE("foreign memory of another GPU than the stream's is refused by name") 
 }
 
 TEST_CASE("a tensor handed out keeps its memory until it is released, which gives it back on its stream") {
+    const test::ScopedEnvironment nothing_waits{{"TESSERA_MEMORY_CACHE", "0"}};
     const Stream stream = Device::cuda(0).stream();
     const long before = fake::live_allocations();
     std::optional<Tensor> mine = Tensor::empty(stream, f32, {64});

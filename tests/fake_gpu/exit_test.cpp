@@ -30,6 +30,7 @@ void use_driver() {
     kept.kernel = std::make_unique<CompiledKernel>(kept.engine->compile(test::scale("kept")));
     kept.x = Tensor::zeros(*kept.stream, f32, {64});
     kept.y = Tensor::empty(*kept.stream, f32, {64});
+    Tensor::empty(*kept.stream, f32, {500}), Tensor::empty(device, f32, {500});  // wait for the next
     kept.kernel->launch(*kept.stream, {kept.x, kept.y}, {Scalar("factor", 2.0f)});
 }
 

@@ -9,6 +9,7 @@
 #include "tests/fake_gpu/count_allocations.hpp"
 #include "tests/fake_gpu/support.hpp"
 #include "tests/support/kernels/public_calls.hpp"
+#include "tests/support/scoped_environment.hpp"
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -55,6 +56,7 @@ TEST_CASE("every public function launches into given outputs without taking memo
 }
 
 TEST_CASE("a cast with outputs of its own asks the driver for memory once, and gives it back with the last of them") {
+    const test::ScopedEnvironment nothing_waits{{"TESSERA_MEMORY_CACHE", "0"}};
     const Stream stream = Device::cuda(0).stream();
     const Tensor x = Tensor::zeros(stream, bf16, {5, 256});
     quant::per_token_cast(stream, x);

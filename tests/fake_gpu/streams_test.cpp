@@ -8,6 +8,7 @@
 #include "runtime/driver/driver.hpp"
 #include "tests/fake_gpu/support.hpp"
 #include "tests/support/kernels/public_calls.hpp"
+#include "tests/support/scoped_environment.hpp"
 
 using namespace tessera;
 using Catch::Matchers::Contains;
@@ -56,6 +57,7 @@ struct Foreign {
 }  // namespace
 
 TEST_CASE("every public function does all its work on the stream given, waits for nothing and leaves the context") {
+    const test::ScopedEnvironment nothing_waits{{"TESSERA_MEMORY_CACHE", "0"}};
     const long before = live_but_for_reports();
     for (int index : {0, 1}) {
         const Device device = Device::cuda(index);
@@ -96,6 +98,7 @@ TEST_CASE("every public function does all its work on the stream given, waits fo
 }
 
 TEST_CASE("memory is taken and given back on its own stream, at its end or when a capture is over") {
+    const test::ScopedEnvironment nothing_waits{{"TESSERA_MEMORY_CACHE", "0"}};
     const Device device = Device::cuda(0);
     const Stream stream = device.stream();
     const long before = fake::live_allocations();
@@ -112,6 +115,7 @@ TEST_CASE("memory is taken and given back on its own stream, at its end or when 
 }
 
 TEST_CASE("memory that waits for the end of a capture is given back in its own context, or goes with it") {
+    const test::ScopedEnvironment nothing_waits{{"TESSERA_MEMORY_CACHE", "0"}};
     const Device device = Device::cuda(0);
     const Stream own = device.stream();
     const long before = fake::live_allocations();

@@ -47,7 +47,7 @@ int enter(const char* symbol, void* stream, Context* context) {
         s.count = at + 1;
     }
     if (s.fail_symbol && std::strcmp(s.fail_symbol, symbol) == 0) {
-        s.fail_symbol = nullptr;
+        if (--s.fail_times == 0) s.fail_symbol = nullptr;
         return s.fail_result;
     }
     return success;
@@ -110,9 +110,9 @@ int count_of(const char* symbol) {
 
 Launch last_launch() { return state().launch; }
 
-void fail_next(const char* symbol, int result) {
+void fail_next(const char* symbol, int result, int times) {
     const std::lock_guard lock(state().mutex);
-    state().fail_symbol = symbol, state().fail_result = result;
+    state().fail_symbol = symbol, state().fail_result = result, state().fail_times = times;
 }
 
 long live_allocations() { return state().live; }
@@ -285,6 +285,7 @@ int cuStreamCreate(void** stream, unsigned flags) {
 }
 int cuStreamDestroy_v2(void* stream) {
     if (const int result = enter_stream("cuStreamDestroy_v2", stream)) return result;
+    if (capture_of(stream) != 0) end_capture(stream);
     delete static_cast<tessera::fake::Stream*>(stream);
     return success;
 }

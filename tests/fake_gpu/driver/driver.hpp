@@ -34,8 +34,8 @@ Call call(std::size_t index);
 int count_of(const char* symbol);
 Launch last_launch();
 
-/// The next call of `symbol` gives `result` instead of doing anything.
-void fail_next(const char* symbol, int result);
+/// The next `times` calls of `symbol` give `result` instead of doing anything.
+void fail_next(const char* symbol, int result, int times = 1);
 
 /// Device memory that was taken and not given back.
 long live_allocations();

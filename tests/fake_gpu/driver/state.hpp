@@ -65,7 +65,7 @@ struct State {
     std::uint64_t last_capture = 0;
     Stream* captured[8] = {};
     const char* fail_symbol = nullptr;
-    int fail_result = 0;
+    int fail_result = 0, fail_times = 0;
     int process = 0;
     std::atomic<bool> shut_down{false};
 };
