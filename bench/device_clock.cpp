@@ -1,74 +1,58 @@
 #include "bench/device_clock.hpp"
 
 #include <algorithm>
-#include <dlfcn.h>
+#include <fmt/format.h>
 
+#include "bench/cupti/busy_times.hpp"
+#include "bench/cupti/find.hpp"
+#include "bench/cupti/recorder.hpp"
+#include "bench/graph_replay.hpp"
 #include "dsl/base/error.hpp"
 #include "runtime/device.hpp"
 #include "runtime/driver/driver.hpp"
+#include "runtime/tensor.hpp"
 
 namespace tessera::bench {
 
 namespace {
 
-/// Driver calls that only measuring needs.
-template <class Signature>
-Signature* driver_call(const char* symbol) {
-    static void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    auto* call = reinterpret_cast<Signature*>(library ? dlsym(library, symbol) : nullptr);
-    if (!call) throw UsageError(std::string("the CUDA driver has no ") + symbol + "; update it");
-    return call;
-}
-
-void check(int result, const char* call) { runtime::check_driver(result, call, "measure"); }
-
-class Graph {
-public:
-    Graph(const Stream& stream, int launches, const std::function<void(int)>& launch) : stream_(stream) {
-        check(driver_call<int(void*, int)>("cuStreamBeginCapture_v2")(stream.handle(), runtime::capture_mode_relaxed),
-              "cuStreamBeginCapture");
-        for (int i = 0; i < launches; ++i) launch(i);
-        void* graph = nullptr;
-        check(driver_call<int(void*, void**)>("cuStreamEndCapture")(stream.handle(), &graph), "cuStreamEndCapture");
-        check(
-            driver_call<int(void**, void*, unsigned long long)>("cuGraphInstantiateWithFlags")(&executable_, graph, 0),
-            "cuGraphInstantiate");
-        driver_call<int(void*)>("cuGraphDestroy")(graph);
-        for (void*& event : events_)
-            check(driver_call<int(void**, unsigned)>("cuEventCreate")(&event, 0), "cuEventCreate");
-    }
-    ~Graph() {
-        driver_call<int(void*)>("cuGraphExecDestroy")(executable_);
-        for (void* event : events_) driver_call<int(void*)>("cuEventDestroy_v2")(event);
-    }
-    Graph(const Graph&) = delete;
-    Graph& operator=(const Graph&) = delete;
-
-    /// Microseconds of one replay.
-    double replay() const {
-        const auto record = driver_call<int(void*, void*)>("cuEventRecord");
-        check(record(events_[0], stream_.handle()), "cuEventRecord");
-        check(driver_call<int(void*, void*)>("cuGraphLaunch")(executable_, stream_.handle()), "cuGraphLaunch");
-        check(record(events_[1], stream_.handle()), "cuEventRecord");
-        check(driver_call<int(void*)>("cuEventSynchronize")(events_[1]), "cuEventSynchronize");
-        float ms = 0;
-        check(driver_call<int(float*, void*, void*)>("cuEventElapsedTime")(&ms, events_[0], events_[1]),
-              "cuEventElapsedTime");
-        return 1000.0 * static_cast<double>(ms);
-    }
-
-private:
-    const Stream& stream_;
-    void* executable_ = nullptr;
-    void* events_[2] = {};
-};
-
-constexpr int few = 8, many = 40, pairs = 15;
+constexpr int recorded_launches = 200;
 
 }  // namespace
 
-DeviceClock::DeviceClock(const Stream& stream) : stream_(stream), l2_bytes_(stream.device().target().l2_bytes) {
+ClockKind clock_kind(const std::string& text) {
+    if (text == "auto") return ClockKind::automatic;
+    if (text == "cupti") return ClockKind::cupti;
+    if (text == "graph") return ClockKind::graph;
+    throw UsageError(fmt::format("there is no clock \"{}\"; there are auto, cupti and graph", text));
+}
+
+DeviceClock::DeviceClock(const Stream& stream, ClockKind kind)
+    : stream_(stream), l2_bytes_(stream.device().target().l2_bytes) {
     if (stream.device().is_host()) throw UsageError("device time is measured on a GPU; name one, such as cuda:0");
+    if (kind == ClockKind::graph) return;
+    try {
+        start_recorder();
+    } catch (const UsageError& error) {
+        recorder_ = nullptr;
+        if (kind == ClockKind::cupti)
+            throw UsageError(fmt::format("CUPTI cannot be used: {}; --clock graph needs none", error.what()));
+        remark_ = fmt::format("CUPTI is not used: {}", error.what());
+    }
+}
+
+DeviceClock::~DeviceClock() = default;
+
+/// Opens CUPTI and has it record a fill, so that what it does not do is known before the first row.
+void DeviceClock::start_recorder() {
+    recorder_ = std::make_unique<cupti::Recorder>(cupti::find_library());
+    const auto fill = [&] {
+        Tensor::zeros(stream_, Element::u8, {1 << 20});
+        stream_.synchronize();
+    };
+    fill();
+    const std::size_t records = recorder_->record(fill).size();
+    if (records != 1) throw UsageError(fmt::format("{} records {} activities for a fill", recorder_->name(), records));
 }
 
 int DeviceClock::sets_beyond_cache(std::int64_t bytes_of_one) const {
@@ -76,18 +60,32 @@ int DeviceClock::sets_beyond_cache(std::int64_t bytes_of_one) const {
         1 + (4 * l2_bytes_ + bytes_of_one - 1) / std::max<std::int64_t>(bytes_of_one, 1), 2, 1000));
 }
 
+std::vector<double> DeviceClock::times_by_records(const std::function<void(int)>& launch) const {
+    const std::vector<cupti::Activity> activities = recorder_->record([&] {
+        for (int i = 0; i < recorded_launches; ++i) launch(i);
+        stream_.synchronize();
+    });
+    std::vector<double> times = cupti::busy_times(activities, recorded_launches);
+    if (times.empty())
+        throw UsageError(fmt::format("{} records {} activities for {} like launches; take --clock graph",
+                                     recorder_->name(), activities.size(), recorded_launches));
+    return times;
+}
+
 DeviceClock::Time DeviceClock::time(const std::function<void(int)>& launch) const {
     const runtime::CurrentContext current(stream_.context());
     for (int i = 0; i < 3; ++i) launch(i);
     stream_.synchronize();
-    const Graph short_run(stream_, few, launch), long_run(stream_, many, launch);
-    short_run.replay();
-    long_run.replay();
-    std::vector<double> times;
-    for (int i = 0; i < pairs; ++i) times.push_back((long_run.replay() - short_run.replay()) / (many - few));
+    std::vector<double> times = recorder_ ? times_by_records(launch) : times_by_replays(stream_, launch);
     std::sort(times.begin(), times.end());
     const double median = times[times.size() / 2];
-    return {median, (times[times.size() * 3 / 4] - times[times.size() / 4]) / median, pairs};
+    return {median, (times[times.size() * 3 / 4] - times[times.size() / 4]) / median, static_cast<int>(times.size())};
+}
+
+std::string DeviceClock::name() const { return recorder_ ? "cupti" : "graph"; }
+
+std::string DeviceClock::description() const {
+    return recorder_ ? recorder_->name() + "'s records of kernels and copies" : "differences of graph replays";
 }
 
 }  // namespace tessera::bench

@@ -36,6 +36,15 @@ T field(const nlohmann::json& row, const char* name, const std::string& path) {
     }
 }
 
+/// Times of one clock contain what those of the other do not.
+void refuse_other_clock(const nlohmann::json& old, const Row& row, const std::string& path) {
+    const std::string clock = old.contains("clock") ? field<std::string>(old, "clock", path) : "graph";
+    if (clock != row.clock)
+        throw UsageError(
+            fmt::format("{}: its times are by the clock \"{}\", and these by \"{}\"; measure with --clock {}", path,
+                        clock, row.clock, clock));
+}
+
 }  // namespace
 
 Figures::Figures() {
@@ -55,10 +64,10 @@ void Figures::fill(Row& row) const {
 void write_json(const std::string& path, const std::string& device, const std::vector<Row>& rows) {
     nlohmann::json all = nlohmann::json::array();
     for (const Row& r : rows) {
-        nlohmann::json row = {{"kernel", r.kernel},        {"case", r.name},       {"device", device},
-                              {"bytes", r.bytes},          {"sets", r.sets},       {"us", r.time.microseconds},
-                              {"spread", r.time.spread},   {"copy_us", r.copy_us}, {"launch_us", r.launch_us},
-                              {"compile_ms", r.compile_ms}};
+        nlohmann::json row = {{"kernel", r.kernel},         {"case", r.name},       {"device", device},
+                              {"bytes", r.bytes},           {"sets", r.sets},       {"us", r.time.microseconds},
+                              {"spread", r.time.spread},    {"copy_us", r.copy_us}, {"launch_us", r.launch_us},
+                              {"compile_ms", r.compile_ms}, {"clock", r.clock}};
         if (r.registers) row["registers"] = *r.registers;
         if (r.stack_bytes) row["stack_bytes"] = *r.stack_bytes;
         if (r.reference_us) row["reference_us"] = *r.reference_us;
@@ -77,6 +86,7 @@ std::vector<Regression> compare(const std::string& path, const std::vector<Row>&
         for (const Row& r : rows) {
             if (field<std::string>(old, "kernel", path) != r.kernel || field<std::string>(old, "case", path) != r.name)
                 continue;
+            refuse_other_clock(old, r, path);
             // Against the copy of each run, so that a faster or slower machine does not count; noise of both runs does.
             const double before = field<double>(old, "us", path) / field<double>(old, "copy_us", path);
             const double now = r.time.microseconds / r.copy_us;

@@ -20,7 +20,7 @@ struct Regression {
     double ratio;  // of times relative to the copy of the same run
     double noise;
 };
-/// Errors: UsageError if the file cannot be read or has another form.
+/// Errors: UsageError if the file cannot be read, has another form, or its times are by another clock.
 std::vector<Regression> compare(const std::string& path, const std::vector<Row>& rows);
 
 }  // namespace tessera::bench

@@ -73,6 +73,7 @@ Row Runner::run(const Case& c) {
     Row row;
     row.kernel = c.kernel;
     row.name = c.name;
+    row.clock = clock_.name();
     row.bytes = c.bytes;
     row.sets = clock_.sets_beyond_cache(c.bytes);
     const double before = Engine::of(stream_).counters().compile_ms;

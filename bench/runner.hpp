@@ -14,7 +14,8 @@ namespace tessera::bench {
 struct Row {
     std::string kernel, name;
     std::int64_t bytes = 0;
-    int sets = 0;  // of buffers that were rotated
+    int sets = 0;       // of buffers that were rotated
+    std::string clock;  // that told the time: DeviceClock::name
     DeviceClock::Time time{};
     double copy_us = 0;                         // a driver copy that moves as many bytes, in this run
     double launch_us = 0;                       // host time of one launch
@@ -39,8 +40,10 @@ private:
 /// Measures cases on one stream of a GPU; copies of each size once.
 class Runner {
 public:
-    explicit Runner(const Stream& stream) : stream_(stream), clock_(stream) {}
+    /// Errors: as DeviceClock.
+    Runner(const Stream& stream, ClockKind kind) : stream_(stream), clock_(stream, kind) {}
     Row run(const Case& c);
+    const DeviceClock& clock() const { return clock_; }
 
 private:
     double copy_us(std::int64_t bytes);

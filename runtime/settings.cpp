@@ -25,6 +25,8 @@ constexpr std::array settings = {
             "bundle of compiled kernels (tessera cache export), asked after the cache folder and before the compiler; "
             "unset: tessera.bundle in the program's folder, if there is one"},
     Setting{"TESSERA_NVRTC", "", "libnvrtc itself or the folder that holds it; unset: searched for"},
+    Setting{"TESSERA_CUPTI", "",
+            "libcupti itself or the folder that holds it, with which `tessera bench` times; unset: searched for"},
     Setting{"TESSERA_LINEINFO", "off",
             "on or off: compile kernels with line information for profilers, and keep the CUDA text that it names"},
     Setting{"TESSERA_KEEP_SOURCE", "",
@@ -42,9 +44,9 @@ constexpr std::array settings = {
 constexpr std::array variables = {
     Setting{"XDG_CACHE_HOME", "", "parent of the default cache folder"},
     Setting{"HOME", "", "its .cache is the parent of the default cache folder if XDG_CACHE_HOME is unset"},
-    Setting{"CUDA_HOME", "", "toolkit folder, searched for libnvrtc"},
-    Setting{"CUDA_PATH", "", "toolkit folder, searched for libnvrtc"},
-    Setting{"VIRTUAL_ENV", "", "Python environment, searched for the nvidia-cuda-nvrtc wheel"},
+    Setting{"CUDA_HOME", "", "toolkit folder, searched for libnvrtc and libcupti"},
+    Setting{"CUDA_PATH", "", "toolkit folder, searched for libnvrtc and libcupti"},
+    Setting{"VIRTUAL_ENV", "", "Python environment, searched for wheels with libnvrtc and libcupti"},
     Setting{"PATH", "", "searched for a disassembler"},
     Setting{"COLUMNS", "", "width of progress bars"},
     Setting{"NO_COLOR", "", "any value: plain output"},

@@ -13,6 +13,7 @@ Row measured(const std::string& name, double us, double copy_us, double spread) 
     Row row;
     row.kernel = "k";
     row.name = name;
+    row.clock = "graph";
     row.time = {us, spread, 15};
     row.copy_us = copy_us;
     return row;
@@ -37,6 +38,18 @@ TEST_CASE("a case is slower only beyond the noise of both runs, relative to thei
     CHECK(slower_than(path, {measured("b", 1.4, 50, 0.01)}) == Names{});  // less than half a microsecond
     CHECK(slower_than(path, {measured("new", 900, 50, 0.01)}) == Names{});
     CHECK(bench::compare(path, {measured("a", 200, 50, 0.01)})[0].ratio == Approx(2.0));
+}
+
+TEST_CASE("times of one clock are not compared with another's") {
+    const Folder folder;
+    const std::string path = folder.file("old.json");
+    Row row = measured("a", 100, 50, 0.01);
+    bench::write_json(path, "a GPU", {row});
+    row.clock = "cupti";
+    CHECK(usage_error([&] { bench::compare(path, {row}); }) ==
+          path + ": its times are by the clock \"graph\", and these by \"cupti\"; measure with --clock graph");
+    bench::write_json(path, "a GPU", {row});
+    CHECK(bench::compare(path, {row}).empty());
 }
 
 TEST_CASE("files that are no report of the bench are refused with their name") {

@@ -115,14 +115,15 @@ int bench(const BenchRequest& request) {
     if (device.is_host())
         throw UsageError("device times need a GPU and there is none; use --host for the host executor's speed");
     const Stream stream = device.stream();
-    bench::Runner runner(stream);
+    bench::Runner runner(stream, bench::clock_kind(request.clock));
     const bench::Figures figures;
     std::vector<bench::Row> rows;
+    if (!runner.clock().remark().empty()) fmt::print("{}\n", runner.clock().remark());
     fmt::print(
-        "{} ({}), device time with cold L2: differences of graph replays, buffers rotated beyond four times the L2\n"
+        "{} ({}), device time with cold L2: {}, buffers rotated beyond four times the L2\n"
         "copy%: of a device copy of as many bytes; goal, ref: time over the goal's and the reference's; JIT ms (- "
         "cached); host us a launch\n{}",
-        device.name(), device.target().arch(), bench::table_head());
+        device.name(), device.target().arch(), runner.clock().description(), bench::table_head());
     for (const bench::Case& c : cases) {
         rows.push_back(runner.run(c));
         figures.fill(rows.back());

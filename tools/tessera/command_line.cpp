@@ -108,6 +108,11 @@ private:
             ->capture_default_str();
         command->add_option("filter", bench_.filter, "Only cases whose name contains this");
         command->add_option("--device", bench_.device, device_help)->capture_default_str();
+        command
+            ->add_option("--clock", bench_.clock,
+                         "What tells device time: cupti, graph (differences of graph replays), or auto: cupti if it "
+                         "works")
+            ->capture_default_str();
         command->add_option("--json", bench_.json, "Write the rows to this file too");
         command->add_option("--compare", bench_.compare, "An older --json file: exit 1 if a case is slower than in it");
         command->add_flag("--host", bench_.host, "Measure the host executor instead: elements a second");

@@ -51,6 +51,7 @@ struct BenchRequest {
     std::string what = "all";
     std::string filter;
     std::string device = "best";
+    std::string clock = "auto";
     std::string json;
     std::string compare;
     bool host = false;
