@@ -7,8 +7,13 @@
 namespace tessera {
 
 namespace {
-std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
-    h = (h ^ value) * 0x9E3779B97F4A7C15u;
+constexpr std::uint64_t odd = 0x9E3779B97F4A7C15u;
+
+/// A polynomial in the values; `spread` brings what is in its high bits down.
+std::uint64_t mix(std::uint64_t h, std::uint64_t value) { return h * odd + value; }
+
+std::uint64_t spread(std::uint64_t h) {
+    h = (h ^ (h >> 32)) * odd;
     return h ^ (h >> 32);
 }
 }  // namespace
@@ -30,13 +35,16 @@ KernelId::KernelId(const char* id_name, std::initializer_list<KernelOption> give
         hash = mix(hash, piece);
         at += bytes, left -= bytes;
     }
+    hash = spread(hash);
 }
 
 namespace runtime {
 
 bool same_id(const KernelId& a, const KernelId& b) {
-    return a.hash == b.hash && a.count == b.count &&
-           std::memcmp(a.options, b.options, a.count * sizeof a.options[0]) == 0 && std::strcmp(a.name, b.name) == 0;
+    if (a.hash != b.hash || a.count != b.count) return false;
+    std::uint64_t difference = 0;
+    for (std::uint32_t i = 0; i < a.count; ++i) difference |= a.options[i] ^ b.options[i];
+    return difference == 0 && std::strcmp(a.name, b.name) == 0;
 }
 
 void IdTable::Slots::put(const IdEntry* entry) {

@@ -68,13 +68,15 @@ std::int64_t scale_pitch(const TensorView& sf, const ScaleShape& shape) {
 
 void launch_cast(const CompiledKernel& kernel, const Stream& stream, const TensorView& x, const TensorView* data,
                  const TensorView& sf, const ScaleShape& shape) {
-    TensorView tensors[3] = {with_row_stride(x)};
-    std::size_t count = 1;
-    if (data) tensors[count++] = *data;
-    tensors[count++] = scales_for_kernel(sf, shape);
     const Scalar pitch("sf_pitch", scale_pitch(sf, shape));
-    const std::size_t scalars = shape.layout == ScaleLayout::packed_ue8m0 ? 1 : 0;
-    kernel.launch(stream, std::span<const TensorView>(tensors, count), std::span<const Scalar>(&pitch, scalars));
+    const std::span<const Scalar> given(&pitch, shape.layout == ScaleLayout::packed_ue8m0 ? 1u : 0u);
+    if (data) {
+        const TensorView three[] = {with_row_stride(x), *data, scales_for_kernel(sf, shape)};
+        kernel.launch(stream, three, given);
+    } else {
+        const TensorView two[] = {with_row_stride(x), scales_for_kernel(sf, shape)};
+        kernel.launch(stream, two, given);
+    }
 }
 
 void launch_scaled(const CompiledKernel& kernel, const Stream& stream, const QuantizedView& x, const TensorView& out,

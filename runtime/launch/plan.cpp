@@ -96,27 +96,32 @@ LaunchPlan::LaunchPlan(std::shared_ptr<const ir::Program> program) : program_(st
             plan.packed |= a.inner > 1;
         }
     }
-    find_sources();
+    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) plan_layout(t);
     for (const ScalarPlan& s : scalars_) given_count_ += s.sources.empty();
     for (ir::Ref extent : p.grid) grid_.emplace_back(extent);
 }
 
-void LaunchPlan::find_sources() {
-    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) {
-        TensorPlan& plan = tensors_[static_cast<std::size_t>(t)];
-        plan.apart = is_apart(plan);
-        for (int a = 0; !plan.packed && a < static_cast<int>(plan.axes.size()); ++a) {
-            AxisPlan& axis = plan.axes[static_cast<std::size_t>(a)];
-            const auto add = [&](const Term& term, bool stride) {
-                if (term.scalar() < 0) return false;
-                std::vector<Source>& sources = scalars_[static_cast<std::size_t>(term.scalar())].sources;
-                sources.push_back({t, a, stride});
-                return sources.size() == 1;
-            };
-            axis.gives_extent = add(axis.extent, false);
-            axis.gives_stride = add(axis.stride, true);
-        }
+void LaunchPlan::plan_layout(int index) {
+    using What = LayoutCheck::What;
+    const TensorPlan& plan = tensors_[static_cast<std::size_t>(index)];
+    const auto tensor = static_cast<std::uint8_t>(index);
+    if (plan.packed) return checks_.push_back({What::packed, tensor});
+    const int rank = static_cast<int>(plan.axes.size());
+    for (int a = 0; a < rank; ++a) plan_axis(index, a, What::extent, plan.axes[static_cast<std::size_t>(a)].extent);
+    for (int a = 0; a < rank; ++a) plan_axis(index, a, What::stride, plan.axes[static_cast<std::size_t>(a)].stride);
+    if (plan.written && !is_apart(plan)) checks_.push_back({What::apart, tensor});
+}
+
+/// An extent or stride is where a scalar is taken from, or is compared; the first source of a scalar need not be.
+void LaunchPlan::plan_axis(int index, int axis, LayoutCheck::What what, const Term& term) {
+    if (term.scalar() >= 0) {
+        std::vector<Source>& sources = scalars_[static_cast<std::size_t>(term.scalar())].sources;
+        sources.push_back({index, axis, what == LayoutCheck::What::stride});
+        if (sources.size() == 1) return;
     }
+    const bool constant = term.is_constant();
+    checks_.push_back(
+        {what, static_cast<std::uint8_t>(index), static_cast<std::uint8_t>(axis), constant, constant ? term({}) : 0});
 }
 
 void LaunchPlan::bind(const Device& device, std::span<const TensorView> tensors, std::span<const Scalar> given,
@@ -129,12 +134,7 @@ void LaunchPlan::bind(const Device& device, std::span<const TensorView> tensors,
     for (int i = 0; i < static_cast<int>(scalars_.size()); ++i) bind_scalar(i, tensors, empty, values);
     if (given_count_ > 0 || !given.empty()) take_given(given, values);
     const std::span<const std::uint64_t> known(values, scalars_.size());
-    for (int i = 0; i < count; ++i) {
-        if (tensors_[static_cast<std::size_t>(i)].packed)
-            check_packed(i, tensors[static_cast<std::size_t>(i)], known);
-        else
-            check_layout(i, tensors[static_cast<std::size_t>(i)], empty >> i & 1, known);
-    }
+    check_layouts(tensors, empty, known);
     for (int i = 0; i < static_cast<int>(scalars_.size()); ++i) {
         const std::int64_t multiple = scalars_[static_cast<std::size_t>(i)].multiple_of;
         const auto value = static_cast<std::int64_t>(values[i]);
@@ -183,23 +183,37 @@ void LaunchPlan::take_given(std::span<const Scalar> given, std::uint64_t* values
     }
 }
 
-void LaunchPlan::check_layout(int index, const TensorView& view, bool empty,
-                              std::span<const std::uint64_t> values) const {
-    const TensorPlan& plan = tensors_[static_cast<std::size_t>(index)];
-    for (int a = 0; a < view.rank(); ++a) {
-        const AxisPlan& axis = plan.axes[static_cast<std::size_t>(a)];
-        if (axis.gives_extent) continue;
-        const std::int64_t e = axis.extent(values);
-        if (e != view.extents[a]) launch_error::extent(*this, index, a, view, e);
+void LaunchPlan::check_layouts(std::span<const TensorView> tensors, TensorSet empty,
+                               std::span<const std::uint64_t> values) const {
+    using What = LayoutCheck::What;
+    for (const LayoutCheck& check : checks_) {
+        const TensorView& view = tensors[check.tensor];
+        if (check.what == What::extent) {
+            check_axis(check, view, values);
+        } else if (check.what == What::packed) {
+            check_packed(check.tensor, view, values);
+        } else if ((empty >> check.tensor & 1) != 0) {
+            continue;
+        } else if (check.what == What::stride) {
+            if (view.extents[check.axis] > 1) check_axis(check, view, values);
+        } else if (!is_row_major(view) && !is_free_of_overlap(view)) {
+            launch_error::overlap(*this, check.tensor, view);
+        }
     }
-    for (int a = 0; !empty && a < view.rank(); ++a) {
-        const AxisPlan& axis = plan.axes[static_cast<std::size_t>(a)];
-        if (axis.gives_stride || view.extents[a] <= 1) continue;
-        const std::int64_t s = axis.stride(values);
-        if (s != view.strides[a]) launch_error::stride(*this, index, a, view, s);
+}
+
+inline void LaunchPlan::check_axis(const LayoutCheck& check, const TensorView& view,
+                                   std::span<const std::uint64_t> values) const {
+    const int axis = check.axis;
+    const bool stride = check.what == LayoutCheck::What::stride;
+    std::int64_t expected = check.expected;
+    if (!check.constant) {
+        const AxisPlan& plan = tensors_[check.tensor].axes[static_cast<std::size_t>(axis)];
+        expected = stride ? plan.stride(values) : plan.extent(values);
     }
-    if (plan.written && !plan.apart && !empty && !is_row_major(view) && !is_free_of_overlap(view))
-        launch_error::overlap(*this, index, view);
+    if (expected == (stride ? view.strides[axis] : view.extents[axis])) return;
+    stride ? launch_error::stride(*this, check.tensor, axis, view, expected)
+           : launch_error::extent(*this, check.tensor, axis, view, expected);
 }
 
 void LaunchPlan::check_packed(int index, const TensorView& view, std::span<const std::uint64_t> values) const {

@@ -15,14 +15,12 @@ namespace tessera::runtime {
 struct AxisPlan {
     Term extent, stride;
     std::int64_t inner = 1, inner_stride = 0;
-    bool gives_extent = false, gives_stride = false;  // a scalar is taken from here, so there is nothing to compare
 };
 
 struct TensorPlan {
     Element type = Element::f32;
     bool written = false;
     bool packed = false;  // an axis has inner > 1: only type and bytes are checked, and nothing is bound
-    bool apart = false;   // the program tells that no two elements share an address
     std::uintptr_t align = 1;
     std::vector<AxisPlan> axes;
 };
@@ -31,6 +29,15 @@ struct TensorPlan {
 struct Source {
     int tensor, axis;
     bool stride;
+};
+
+/// One comparison of a tensor with what the program says of it; small, for a launch does them all.
+struct LayoutCheck {
+    enum class What : std::uint8_t { extent, stride, apart, packed };
+    What what;
+    std::uint8_t tensor, axis = 0;
+    bool constant = false;  // what is expected of the axis is the number below, else the plan's term
+    std::int64_t expected = 0;
 };
 
 struct ScalarPlan {
@@ -65,16 +72,20 @@ private:
     using TensorSet = std::uint64_t;  // a bit each
     static_assert(most_arguments <= 64);
 
-    void find_sources();
+    void plan_layout(int index);
+    void plan_axis(int index, int axis, LayoutCheck::What what, const Term& term);
     bool check_kind(int index, const Device& device, const TensorView& view) const;
     void bind_scalar(int index, std::span<const TensorView> tensors, TensorSet empty, std::uint64_t* values) const;
     void take_given(std::span<const Scalar> given, std::uint64_t* values) const;
-    void check_layout(int index, const TensorView& view, bool empty, std::span<const std::uint64_t> values) const;
+    void check_layouts(std::span<const TensorView> tensors, TensorSet empty,
+                       std::span<const std::uint64_t> values) const;
+    void check_axis(const LayoutCheck& check, const TensorView& view, std::span<const std::uint64_t> values) const;
     void check_packed(int index, const TensorView& view, std::span<const std::uint64_t> values) const;
 
     std::shared_ptr<const ir::Program> program_;
     std::vector<TensorPlan> tensors_;
     std::vector<ScalarPlan> scalars_;
+    std::vector<LayoutCheck> checks_;
     std::vector<Term> grid_;
     int given_count_ = 0;
 };
