@@ -216,8 +216,8 @@ Case normalize_case(const IdsRow& r) {
 Case mapping_case(const IdsRow& r, moe::MappingOptions::Plan plan) {
     const std::int64_t slots = r.tokens * r.k, rows = slots / 4 + 128 * r.experts;
     return {"get_fused_mapping",
-            (plan == moe::MappingOptions::one_launch ? "one launch, " : "") + ("alignment=128, " + r.set() + ", ") +
-                r.size(),
+            (plan == moe::MappingOptions::four_launches ? "four launches, " : "") +
+                ("alignment=128, " + r.set() + ", ") + r.size(),
             12 * slots + 12 * rows + 12 * r.experts,
             [=](const Stream& s, int count) {
                 return rotating(
@@ -279,7 +279,7 @@ std::vector<Case> gate_cases() {
                             {8, 32, 21987, 8, 0, 0},
                             {8, 9, 23206, 9, 0, 0},
                             {8, 9, 7902, 2, 0, 0}})
-        for (const auto plan : {moe::MappingOptions::four_launches, moe::MappingOptions::one_launch})
+        for (const auto plan : {moe::MappingOptions::one_launch, moe::MappingOptions::four_launches})
             cases.push_back(mapping_case(r, plan));
     return cases;
 }

@@ -15,9 +15,8 @@ struct MappingOptions {
     std::int64_t alignment = 1;            ///< every expert's range is a multiple of so many rows
     std::int64_t num_expanded_tokens = 0;  ///< P; 0: as many rows as needed, which costs a wait for the counts
     bool force_no_sync = false;            ///< with num_expanded_tokens = 0: P is 0, for slots without any expert
-    /// Four launches, or where the shape allows it one whose blocks wait for each other, which takes a cooperative
-    /// launch; the result is the same. Known defect: as the first launch of a process such a one has been seen to hang.
-    enum Plan : std::uint8_t { four_launches, one_launch } plan = four_launches;
+    /// One launch whose blocks wait for each other, where the shape allows it, or four; the result is the same.
+    enum Plan : std::uint8_t { one_launch, four_launches } plan = one_launch;
 };
 
 /// Rows of the buffer: expert e has [expert_start[e], expert_end[e]), first its slots in ascending order, then padding.
@@ -46,7 +45,7 @@ struct MappingPlan {
 MappingPlan mapping_plan(std::int64_t slots, std::int64_t experts);
 Program map_slots_program(std::int64_t topk, const MappingPlan& plan);
 
-/// Those of the four, of many blocks, in the order in which they run. Slots fall into chunks, a warp each: count_slots
+/// Those of four, of many blocks, in the order in which they run. Slots fall into chunks, a warp each: count_slots
 /// counts the slots of each (expert, chunk) and blanks the rows; scan_chunks sums them up over the chunks before;
 /// scan_experts gives experts their ranges; place_slots goes through the slots of each chunk in order.
 Program count_slots_program();

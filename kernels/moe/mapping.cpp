@@ -107,10 +107,18 @@ FusedMapping get_fused_mapping(const Stream& stream, const TensorView& topk_idx,
     const bool waits = o.num_expanded_tokens == 0 && !o.force_no_sync;
     const std::int64_t most = (topk_idx.count() + (o.alignment - 1) * o.num_experts) / o.alignment * o.alignment;
     const std::int64_t rows = waits ? most : o.num_expanded_tokens;
-    const auto tensor = [&](const Shape& extents) { return Tensor::empty(stream, i32, extents); };
+    const Shape experts{o.num_experts};
+    auto [pos_to_expert, pos_to_token, pos_to_token_topk, token_topk_to_pos, start, end, counted] =
+        Tensor::empty_together(stream, {{i32, {rows}},
+                                        {i32, {rows}},
+                                        {i32, {rows}},
+                                        {i32, topk_idx.extents},
+                                        {i32, experts},
+                                        {i32, experts},
+                                        {i32, experts}});
     FusedMapping out{
-        tensor({rows}),          tensor({rows}),          tensor({rows}),          tensor(topk_idx.extents),
-        tensor({o.num_experts}), tensor({o.num_experts}), tensor({o.num_experts}), {}};
+        std::move(pos_to_expert), std::move(pos_to_token), std::move(pos_to_token_topk), std::move(token_topk_to_pos),
+        std::move(start),         std::move(end),          std::move(counted),           {}};
     launch(stream, topk_idx, out, o);
     if (!waits) return out;
     const Tensor counts = out.num_tokens_per_expert.to_host(stream);

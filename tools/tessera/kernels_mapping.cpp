@@ -93,19 +93,19 @@ Rule mapping_rule(const Case& the_case, const std::string& output) {
     return rule;
 }
 
-/// One of the four kernels, by its place in their order, or that of the one launch.
+/// The kernel of the one launch, or one of the four, by its place in their order.
 Program mapping_program(const Arguments& args, const Target&) {
     const std::int64_t topk = args.number("topk", 8);
+    if (!args.has("launch"))
+        return moe::map_slots_program(topk,
+                                      moe::mapping_plan(args.number("tokens", 21987) * topk,
+                                                        std::min<std::int64_t>(args.number("num_experts", 256), 1024)));
     switch (args.number("launch", 3)) {
         case 0: return moe::count_slots_program();
         case 1: return moe::scan_chunks_program();
         case 2: return moe::scan_experts_program(args.number("num_experts", 256));
         case 3: return moe::place_slots_program(topk);
-        case 4:
-            return moe::map_slots_program(
-                topk, moe::mapping_plan(args.number("tokens", 21987) * topk,
-                                        std::min<std::int64_t>(args.number("num_experts", 256), 1024)));
-        default: throw UsageError(fmt::format("{}: launch is from 0 to 4", args.where()));
+        default: throw UsageError(fmt::format("{}: launch is from 0 to 3", args.where()));
     }
 }
 
@@ -113,7 +113,7 @@ Program mapping_program(const Arguments& args, const Target&) {
 
 void add_mapping_kernels(std::vector<KernelEntry>& table) {
     table.push_back({"get_fused_mapping",
-                     "where each slot goes in expert-major order; four launches, `launch` picks one to show",
+                     "where each slot goes in expert-major order; `launch` shows one of the four of large inputs",
                      {"num_experts", "alignment", "num_expanded_tokens", "force_no_sync", "topk", "tokens", "launch"},
                      {},
                      {"topk_idx"},
