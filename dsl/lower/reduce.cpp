@@ -273,23 +273,25 @@ void TileCode::fold_lanes(const ir::Reduce& r, const RegisterTile& result, const
 }
 
 void TileCode::fold_warps(const ir::Reduce& r, const RegisterTile& result, const Layout& layout, const Shape& extents) {
+    const auto axis = static_cast<std::size_t>(r.axis);
     AxisModes parts;
     std::int64_t count = 1;
-    for (const Mode& m : layout.axes[static_cast<std::size_t>(r.axis)])
+    for (const Mode& m : layout.axes[axis])
         if (m.thread() && warps_of(m).extent > 1) {
             parts.push_back(warps_of(m));
             count *= parts.back().extent;
         }
     if (count == 1) return;
-    Shape shape = extents;
-    shape.push_back(count);
+    Shape shape = extents;  // the parts lie where the axis was, so that neighbours beside it stay neighbours
+    shape[r.axis] = count;
     const int tile = scratch("parts", result.type, shape);
     const ir::View view = whole(tile);
 
     Layout writers = result.layout;  // every warp writes its part
-    writers.axes.push_back(parts);
+    writers.axes[axis] = parts;
     Iteration out(writers, e_, in_.threads);
-    const Position mine(out.root.begin(), out.root.end() - 1);
+    Position mine = out.root;
+    mine[axis].clear();
     emit(ir::Barrier{});
     const Address to = address(view, out, memory_name(view));
     in_loops(out, [&] {
@@ -298,17 +300,19 @@ void TileCode::fold_warps(const ir::Reduce& r, const RegisterTile& result, const
     });
 
     Layout readers = result.layout;  // every thread reads all parts of what it holds
-    readers.axes.push_back({{count, 0}});
+    readers.axes[axis] = {{count, 0}};
     const RegisterTile all = declare(readers, result.type, static_cast<int>(readers.axes.size()) - 1, 1, "part");
     emit(ir::Barrier{});
     load_piece(view, nullptr, all);
     Iteration in(readers, e_, in_.threads);
-    for (int d : in.root.back()) in.expand(d, in.digits[static_cast<std::size_t>(d)].extent);
-    const Position held(in.root.begin(), in.root.end() - 1);
+    const int part_digit = in.root[axis].back();
+    in.expand(part_digit, count);
+    Position held = in.root;
+    held[axis].clear();
     in_loops(in, [&] {
         Ref sum = nullptr;
         for (std::int64_t p = 0; p < count; ++p) {
-            in.digits[static_cast<std::size_t>(in.root.back().back())].constant = p;
+            in.digits[static_cast<std::size_t>(part_digit)].constant = p;
             const Ref part = read_lane(in, all, in.root);
             sum = sum ? fold(r.op, sum, part) : part;
         }

@@ -136,17 +136,24 @@ void TileCode::scan_line(Iteration& it, const ScanAxis& axis, bool exclusive, co
     put(it, axis.slots(), 0);
 }
 
-/// The totals of all warps along the axis, in every thread: as fold_warps hands them round.
-RegisterTile TileCode::parts_of_warps(const RegisterTile& totals, const AxisModes& warps, Shape extents) {
+/// The totals of all warps along the axis, in every thread: as fold_warps hands them round, in an axis behind it.
+RegisterTile TileCode::parts_of_warps(const RegisterTile& totals, const AxisModes& warps, const Shape& extents,
+                                      std::size_t axis) {
     std::int64_t count = 1;
     for (const Mode& m : warps) count *= m.extent;
-    extents.push_back(count);
-    const ir::View view = whole(scratch("parts", totals.type, extents));
+    Shape shape;
+    for (int i = 0; i < extents.rank(); ++i) {
+        shape.push_back(extents[i]);
+        if (static_cast<std::size_t>(i) == axis) shape.push_back(count);
+    }
+    const ir::View view = whole(scratch("parts", totals.type, shape));
+    const auto behind = static_cast<std::ptrdiff_t>(axis + 1);
     Layout writers = totals.layout, readers = totals.layout;
-    writers.axes.push_back(warps);
-    readers.axes.push_back({{count, 0}});
+    writers.axes.insert(writers.axes.begin() + behind, warps);
+    readers.axes.insert(readers.axes.begin() + behind, AxisModes{{count, 0}});
     Iteration out(writers, e_, in_.threads);
-    const Position mine(out.root.begin(), out.root.end() - 1);
+    Position mine = out.root;
+    mine.erase(mine.begin() + behind);
     emit(ir::Barrier{});
     const Address to = address(view, out, memory_name(view));
     in_loops(out, [&] { emit(ir::StoreVector{access(view, out, to, -1, 1, true), {read_lane(out, totals, mine)}}); });
@@ -165,13 +172,16 @@ void TileCode::add_warps(Iteration& it, const ScanAxis& axis, const AxisModes& w
         mine = e_.add(mine, e_.mul(e_.mod(e_.div(e_.thread(), m->stride), m->extent), count));
         count *= m->extent;
     }
-    const std::int64_t stride = parts.strides.back().empty() ? 0 : parts.strides.back().back();
+    const auto behind = static_cast<std::ptrdiff_t>(axis.axis + 1);
+    const std::vector<std::int64_t>& strides = parts.strides[axis.axis + 1];
+    const std::int64_t stride = strides.empty() ? 0 : strides.back();
     const std::int64_t outer = count_of(it, axis.outer);
     Ref below = nullptr;
     for (std::int64_t o = 0; o < outer; ++o) {
         put(it, axis.outer, o);
         RegisterTile line = parts;  // as if the warps' axis were not there
-        line.layout.axes.pop_back(), line.strides.pop_back();
+        line.layout.axes.erase(line.layout.axes.begin() + behind);
+        line.strides.erase(line.strides.begin() + behind);
         const Ref first = word_index(it, line, without_threads(it, axis), lane);
         Ref so_far = nullptr, before = identity(ir::ReduceOp::sum, parts.type);
         for (std::int64_t w = 0; w < count; ++w) {
@@ -222,7 +232,7 @@ void TileCode::scan(Ref node) {
         each_line([&] { scan_line(it, *axis, op.exclusive, read, sums, &totals); });
         Shape extents = node->shape;
         extents[op.axis] = count_of(it, axis->outer);
-        const RegisterTile parts = parts_of_warps(totals, warps, extents);
+        const RegisterTile parts = parts_of_warps(totals, warps, extents, axis->axis);
         each_line([&] { add_warps(it, *axis, warps, sums, parts); });
     }
     tiles_[node->id] = moved ? converted(sums, node->shape, plan_.layout(node)) : sums;

@@ -150,7 +150,8 @@ private:
     void scan_line(Iteration& it, const ScanAxis& axis, bool exclusive, const std::function<Ref()>& read,
                    const RegisterTile& sums, const RegisterTile* totals);
     Ref lanes_before(const Iteration& it, const ScanAxis& axis, bool with_total, Ref& total);
-    RegisterTile parts_of_warps(const RegisterTile& totals, const AxisModes& warps, Shape extents);
+    RegisterTile parts_of_warps(const RegisterTile& totals, const AxisModes& warps, const Shape& extents,
+                                std::size_t axis);
     void add_warps(Iteration& it, const ScanAxis& axis, const AxisModes& warps, const RegisterTile& sums,
                    const RegisterTile& parts);
     Ref sum_of(Ref a, Ref b);
