@@ -14,11 +14,12 @@ namespace tessera::engram {
 namespace {
 
 constexpr const char* name = "engram_grad_w_reduce";
-constexpr std::int64_t columns = 64, threads = 256;
+constexpr std::int64_t columns = 64, threads = 128;
+constexpr int blocks = 4;  // of a multiprocessor; what the rows under way take of its registers
 
 /// Rows that a block has under way at once: all of them up to a few for each thread.
 std::int64_t rows_at_once(std::int64_t rows) {
-    constexpr std::int64_t step = threads * 4 / columns, most = 10;
+    constexpr std::int64_t step = threads * 4 / columns, most = 17;
     return std::min(ceil_div(rows, step), most) * step;
 }
 
@@ -54,7 +55,7 @@ Program grad_w_reduce_program(std::int64_t rows, bool aligned) {
         const auto embed = k.input<bf16>("weight_embed", {count}, {.align = at(2)});
         const auto grad_hidden = k.inout<f32>("grad_weight_hidden", {count}, {.align = at(4)});
         const auto grad_embed = k.inout<f32>("grad_weight_embed", {count}, {.align = at(4)});
-        k.threads(threads);
+        k.threads(threads, blocks);  // left the choice, the compiler makes loads wait for others
         const auto [m] = k.grid(ceil_div(count, columns));
 
         // All loads are under way before the first is waited for.
