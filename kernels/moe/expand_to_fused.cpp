@@ -15,22 +15,28 @@ namespace tessera::moe {
 
 namespace {
 
-/// Where the rows of tokens and of the positions of the same numbers go. Made once for the data and once for the
+/// Rows of positions that a block clears where they are padding, to one of tokens that it moves: there are more
+/// positions than tokens, and blocks without a token would cost as much time as the others.
+constexpr std::int64_t positions_to_token = 2;
+
+/// Where rows of tokens go, and which of the block's positions are padding. Made once for the data and once for the
 /// scales: tiles of another shape lie over the threads in another way, and the lists come from cache.
 struct Destinations {
     std::vector<Value<i64, 1>> slots;
-    Value<i64, 1> padding;
+    std::vector<Value<i64, 1>> padding;
 
     Destinations(const Global<i32, 2>& token_topk_to_pos, const Global<i32, 1>& pos_to_expert, std::int64_t rows,
-                 const Index& m, std::int64_t topk, const Index& positions)
-        : padding(nullptr) {
+                 const Index& m, std::int64_t topk, const Index& positions, const Index& blocks) {
         for (std::int64_t s = 0; s < topk; ++s) {
             const auto pos = load(token_topk_to_pos.window({rows, 1}, {m * rows, s}), -1).squeeze(axis<1>);
             const auto wide = cast<i64>(pos);
             slots.push_back(select(wide < positions, wide, -1));
         }
-        const auto own = m * rows + coordinates({rows}, axis<0>);
-        padding = select(load(pos_to_expert.block({rows}, {m}), -1) < 0, own, -1);
+        for (std::int64_t i = 0; i < positions_to_token; ++i) {
+            const Index block = m + blocks * i;
+            const auto own = block * rows + coordinates({rows}, axis<0>);
+            padding.push_back(select(load(pos_to_expert.block({rows}, {block}), -1) < 0, own, -1));
+        }
     }
 };
 
@@ -47,13 +53,13 @@ std::int64_t scale_columns(std::int64_t words, std::int64_t blocks) {
     return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(each)));
 }
 
-/// Block (m, n) moves rows of tokens to where their slots say, and clears the rows of padding among the positions of
-/// the same numbers.
+/// Block (m, n) moves rows of tokens to where their slots say, and clears the rows of padding among its positions.
 template <Element Word>
 Program recorded(std::int64_t row, std::int64_t topk, int align, ExpandedScales scales, std::int64_t scale_words) {
     return record("expand_to_fused", [=](Kernel& k) {
         const std::int64_t vector = align * 8 / bits_of(Word);
-        const auto [rows, cols, threads] = row_tile(row, vector);
+        // Rows with scales stay with few threads, whose vectors of both are then under way together.
+        const auto [rows, cols, threads] = row_tile(row, vector, scales == ExpandedScales::none ? 4 : 10);
         const bool columns = scales == ExpandedScales::column_major;
         const Dim tokens = k.dim("tokens"), positions = k.dim("positions");
         const auto x =
@@ -64,11 +70,12 @@ Program recorded(std::int64_t row, std::int64_t topk, int align, ExpandedScales 
         const auto out = k.output<Word>("out", {positions, row}, {.align = align});
         k.threads(threads);
         const Index covered = columns ? align_up(positions, 4) : positions;
-        const auto [m, n] = k.grid(ceil_div(max(tokens, covered), rows), ceil_div(row, cols));
+        const Index blocks = ceil_div(max(tokens, ceil_div(covered, positions_to_token)), rows);
+        const auto [m, n] = k.grid(blocks, ceil_div(row, cols));
 
         const auto v = load(x.block({rows, cols}, {m, n}));
-        const Destinations to(slots, expert, rows, m, topk, positions);
-        store_rows(out, to.padding, n * cols, full({rows, cols}, Value<Word, 0>(0)));
+        const Destinations to(slots, expert, rows, m, topk, positions, blocks);
+        for (const auto& own : to.padding) store_rows(out, own, n * cols, full({rows, cols}, Value<Word, 0>(0)));
         for (const auto& pos : to.slots) store_rows(out, pos, n * cols, v);
         report_positions(k, slots, rows, m, n, topk, positions);
         if (scales == ExpandedScales::none) return;
@@ -84,8 +91,9 @@ Program recorded(std::int64_t row, std::int64_t topk, int align, ExpandedScales 
                     : k.output<u32>("out_sf", {positions, scale_words}, {.align = sf_align});
         const std::int64_t words = scale_columns(scale_words, ceil_div(row, cols));
         const auto sf = load(x_sf.block({rows, words}, {m, n}));
-        const Destinations sf_to(slots, expert, rows, m, topk, positions);
-        store_rows(out_sf, sf_to.padding, n * words, full({rows, words}, Value<u32, 0>(0u)));
+        const Destinations sf_to(slots, expert, rows, m, topk, positions, blocks);
+        for (const auto& own : sf_to.padding)
+            store_rows(out_sf, own, n * words, full({rows, words}, Value<u32, 0>(0u)));
         for (const auto& pos : sf_to.slots) store_rows(out_sf, pos, n * words, sf);
     });
 }

@@ -16,7 +16,7 @@ namespace {
 /// Slots written out one by one, so that the loads of several are under way at once.
 constexpr std::int64_t most_unrolled = 16;
 /// Vectors of a row that a thread sums: of f32 few, so that those of all slots are under way at once beside their sums;
-/// of bf16, whose sums take twice the registers of its vectors, whole rows a block, and four blocks at a time.
+/// of bf16, whose sums take twice the registers of its vectors, whole rows a block and one slot after the other.
 constexpr std::int64_t most_vectors(Element in, bool aligned) { return in == f32 && aligned ? 2 : 10; }
 
 struct ReduceTensors {
@@ -32,8 +32,34 @@ struct ReduceTensors {
                 k.input<f32>("topk_weights", {tokens, topk}, {.align = 4, .strides = {k.dim("weights_pitch"), 1}});
         if (form.x_sf) x_sf = k.input<f32>("x_sf", {positions}, {.align = 4});
         if (form.sf) sf = k.input<f32>("sf", {1}, {.align = 4});
+        form_ = form;
     }
+    /// What row `pos` of x, that of slot s of the token, is multiplied by.
+    Value<f32, 0> factor(const Index& token, const Index& s, const Index& pos) const {
+        auto result = Value<f32, 0>(1.0f);
+        if (form_.weights) result = load(weights[token][s]);
+        if (form_.x_sf) result = result * load(x_sf[pos]);
+        return result;
+    }
+
+private:
+    ReduceForm form_;
 };
+
+/// add(s, pos) for the slots s of one token that have a row, in ascending order: most have none, and cost nothing so.
+template <class Add>
+void add_taken_slots(Kernel& k, const ReduceTensors& t, const Index& token, std::int64_t topk, Add&& add) {
+    auto taken = Value<u32, 0>(0u);
+    for (std::int64_t s = 0; s < topk; ++s)
+        taken = taken | select(load(t.slots[token][s]) >= 0, Value<u32, 0>(1u << s), 0u);
+    auto left = k.variable(taken);
+    k.serial(cast<i64>(popcount(taken)), [&](const Index&) {
+        const auto now = left.get();
+        const Index s = cast<i64>(popcount((now & (0u - now)) - 1u));
+        left = now & (now - 1u);
+        add(s, cast<i64>(load(t.slots[token][s])));
+    });
+}
 
 template <Element In, Element Out>
 Program recorded(std::int64_t hidden, std::int64_t topk, const ReduceForm& form, bool aligned) {
@@ -46,7 +72,8 @@ Program recorded(std::int64_t hidden, std::int64_t topk, const ReduceForm& form,
                                     .strides = {k.dim("x_pitch", multiple_of(aligned ? vector : 1)), 1}});
         const ReduceTensors t(k, form, tokens, positions, topk);
         const auto out = k.output<Out>("out", {tokens, hidden}, {.align = aligned ? 16 : bits_of(Out) / 8});
-        k.threads(threads, In == bf16 && threads == 128 ? 4 : 0);
+        const bool one_by_one = In == bf16 && rows == 1 && topk <= 32;
+        k.threads(threads, In != bf16 || threads != 128 ? 0 : one_by_one ? 5 : 4);
         const auto [m, n] = k.grid(ceil_div(tokens, rows), ceil_div(hidden, cols));
 
         auto sum = k.variable(full({rows, cols}, Value<f32, 0>(0.0f)));
@@ -60,7 +87,12 @@ Program recorded(std::int64_t hidden, std::int64_t topk, const ReduceForm& form,
             const auto factor = select(pos >= 0, scale, -0.0f);
             sum = fma(cast<f32>(v), factor.unsqueeze(axis<1>), sum.get());
         };
-        if (topk <= most_unrolled)
+        if (one_by_one)
+            add_taken_slots(k, t, m, topk, [&](const Index& s, const Index& pos) {
+                const auto v = load(x.window({1, cols}, {pos, n * cols}));
+                sum = fma(cast<f32>(v), t.factor(m, s, pos), sum.get());
+            });
+        else if (topk <= most_unrolled)
             for (std::int64_t s = 0; s < topk; ++s) add_slot(Index(s));
         else
             k.serial(topk, add_slot);
