@@ -227,7 +227,7 @@ Case mapping_case(const IdsRow& r, moe::MappingOptions::Plan plan) {
             [=] {
                 return plan == moe::MappingOptions::four_launches
                            ? moe::place_slots_program(r.k)
-                           : moe::map_slots_program(r.k, moe::mapping_plan(slots, r.experts));
+                           : moe::map_slots_program(r.k, moe::mapping_plan(slots, r.experts, 132));
             },
             slots};
 }

@@ -33,16 +33,16 @@ struct FusedMapping {
 /// argument, before anything is allocated or launched.
 FusedMapping get_fused_mapping(const Stream& stream, const TensorView& topk_idx, const MappingOptions& options);
 
-/// The kernel of the one launch, and how it cuts the slots: a block of few has `threads` · `steps` slots in a row,
-/// `steps` times 32 of them for a warp, sorts them by expert in shared memory, and waits for the counts of all blocks
+/// The kernel of the one launch, and how it cuts the slots: a block has `threads` · `steps` slots in a row, `steps`
+/// times 32 of them for a warp, sorts them by expert in shared memory, and waits for the counts of all blocks
 /// to know the rows.
 struct MappingPlan {
-    static constexpr std::int64_t most_blocks = 32;  // each reads the counts of all
-    std::int64_t wide = 0;                           // experts, rounded up to a power of two; 0: four launches
+    std::int64_t wide = 0;  // experts, rounded up to a power of two; 0: four launches
     std::int64_t threads = 0, steps = 0, blocks = 0;
+    std::int64_t most_blocks = 0;  // rounded up to a power of two: how many counts of others a block reads
 };
-/// One launch up to 229,376 slots for 256 experts, up to 163,840 for 1,024.
-MappingPlan mapping_plan(std::int64_t slots, std::int64_t experts);
+/// With at least 128 multiprocessors one launch up to 458,752 slots for 256 experts, up to 163,840 for 1,024.
+MappingPlan mapping_plan(std::int64_t slots, std::int64_t experts, std::int64_t multiprocessors);
 Program map_slots_program(std::int64_t topk, const MappingPlan& plan);
 
 /// Those of four, of many blocks, in the order in which they run. Slots fall into chunks, a warp each: count_slots

@@ -58,7 +58,7 @@ void launch_together(const Stream& stream, const TensorView& topk_idx, const Fus
     const std::int64_t topk = topk_idx.extents[1];
     const Tensor counts = Tensor::empty(stream, i32, {plan.blocks, plan.wide});
     Engine::of(stream)
-        .kernel(stream, KernelId("map_slots", {topk, plan.wide, plan.threads, plan.steps}),
+        .kernel(stream, KernelId("map_slots", {topk, plan.wide, plan.threads, plan.steps, plan.most_blocks}),
                 [&] { return map_slots_program(topk, plan); })
         .launch(stream,
                 {flat(topk_idx), counts, out.expert_start, out.expert_end, out.num_tokens_per_expert,
@@ -88,7 +88,7 @@ void launch_apart(const Stream& stream, const TensorView& topk_idx, const FusedM
 }
 
 void launch(const Stream& stream, const TensorView& topk_idx, const FusedMapping& out, const MappingOptions& o) {
-    const MappingPlan plan = mapping_plan(topk_idx.count(), o.num_experts);
+    const MappingPlan plan = mapping_plan(topk_idx.count(), o.num_experts, stream.device().target().multiprocessors);
     if (plan.wide > 0 && o.plan == MappingOptions::one_launch)
         launch_together(stream, topk_idx, out, o, plan);
     else

@@ -26,10 +26,10 @@ public:
         : k(kernel), topk_(topk), plan_(plan), all_(plan.threads), each_(plan.threads * plan.steps) {}
 
     void record() {
-        k.threads(static_cast<int>(all_));
+        k.threads(static_cast<int>(all_), 1);
         block_ = cast<i32>(k.grid(blocks_).x);
         rank_slots();
-        sum_over_warps();
+        sum_over_rows();
         sort_slots();
         k.grid_sync();
         place_experts();
@@ -44,17 +44,18 @@ private:
         const Numbers row = (block_ * static_cast<int>(all_ / lanes) + warp()) * static_cast<int>(plan_.steps);
         return (row + static_cast<int>(step)) * static_cast<int>(lanes) + numbers(all_) % static_cast<int>(lanes);
     }
-    /// Of the warp and the step's expert; −1 where the slot has none.
+    /// Of the row of counters and the step's expert; −1 where the slot has none.
     Numbers counter(std::int64_t step) const {
         const Numbers& expert = expert_[static_cast<std::size_t>(step)];
-        return select(expert >= 0, warp() * static_cast<int>(plan_.wide) + expert, -1);
+        const Numbers row = warp() * static_cast<int>(warp_rows_) + static_cast<int>(warp_rows_ > 1 ? step : 0);
+        return select(expert >= 0, row * static_cast<int>(plan_.wide) + expert, -1);
     }
 
-    /// The expert of each slot, and the slot's rank among those of its expert in the warp.
+    /// The expert of each slot, and the slot's rank among those of its expert in the row of counters.
     void rank_slots() {
         std::vector<Value<i64, 1>> ids;
         for (std::int64_t s = 0; s < plan_.steps; ++s) ids.push_back(load(ids_.window({all_}, {slot(s)}), -1));
-        store(counters_.whole(), zeros(all_ / lanes * plan_.wide));
+        store(counters_.whole(), zeros(rows_ * plan_.wide));
         store(sorted_.whole(), full({each_}, Value<i32, 0>(-1)));
         std::vector<Value<u32, 1>> equal;
         for (const auto& id : ids) {
@@ -66,7 +67,8 @@ private:
             const auto& mask = equal[static_cast<std::size_t>(s)];
             const auto last = ((mask >> own) >> 1u) == 0u;
             const auto below = bitcast<i32>(popcount(mask & ((Value<u32, 0>(1u) << own) - 1u)));
-            const Numbers rank = load(counters_.window({all_}, {counter(s)})) + below;
+            Numbers rank = below;
+            if (warp_rows_ < plan_.steps) rank = rank + load(counters_.window({all_}, {counter(s)}));
             store(counters_.window({all_}, {select(last, counter(s), -1)}), rank + 1);
             place_.push_back(rank);
         }
@@ -74,21 +76,22 @@ private:
 
     std::int64_t groups() const { return std::max<std::int64_t>(1, all_ / plan_.wide); }  // of warps
     std::int64_t group_warps() const { return all_ / lanes / groups(); }
+    std::int64_t group_rows() const { return rows_ / groups(); }
 
-    /// Counters become what the warps before have in their group of warps; base: where an expert's slots of a group
+    /// Counters become what the rows before have in their group of warps; base: where an expert's slots of a group
     /// begin in the block. The sums of all groups go to the other blocks.
-    void sum_over_warps() {
+    void sum_over_rows() {
         constexpr std::int64_t at_a_time = 8;
         const std::int64_t span = groups() * plan_.wide;
         const auto index = [&](std::int64_t row) {
             const Numbers at = numbers(span);
             const Numbers group = at / static_cast<int>(plan_.wide), column = at % static_cast<int>(plan_.wide);
-            return (group * static_cast<int>(group_warps()) + static_cast<int>(row)) * static_cast<int>(plan_.wide) +
+            return (group * static_cast<int>(group_rows()) + static_cast<int>(row)) * static_cast<int>(plan_.wide) +
                    column;
         };
         Numbers sum = zeros(span);
-        for (std::int64_t first = 0; first < group_warps(); first += at_a_time) {
-            const std::int64_t end = std::min(first + at_a_time, group_warps());
+        for (std::int64_t first = 0; first < group_rows(); first += at_a_time) {
+            const std::int64_t end = std::min(first + at_a_time, group_rows());
             std::vector<Numbers> counts;
             for (std::int64_t r = first; r < end; ++r) counts.push_back(load(counters_.window({span}, {index(r)})));
             for (std::int64_t r = first; r < end; ++r) {
@@ -120,9 +123,9 @@ private:
 
     /// From the counts of all blocks: where experts begin, and where in them this block's slots do.
     void place_experts() {
-        const std::int64_t each = 8, rows = std::min(MappingPlan::most_blocks, each * all_ / plan_.wide);
+        const std::int64_t each = 8, rows = std::min(plan_.most_blocks, each * all_ / plan_.wide);
         Numbers before = zeros(plan_.wide), total = before;
-        for (std::int64_t first = 0; first < MappingPlan::most_blocks; first += rows) {
+        for (std::int64_t first = 0; first < plan_.most_blocks; first += rows) {
             const auto counts = load(block_counts_.window({rows, plan_.wide}, {first, 0}),
                                      {.per_thread = {std::max<std::int64_t>(1, rows * plan_.wide / all_), 1}});
             const auto earlier = cast<i32>(coordinates({rows, plan_.wide}, axis<0>)) < block_ - static_cast<int>(first);
@@ -192,6 +195,9 @@ private:
     const std::int64_t topk_;
     const MappingPlan plan_;
     const std::int64_t all_, each_;  // threads and slots of a block
+    // Counters of a warp: a row for each step where memory has the room, or the steps count in turn, a barrier each.
+    const std::int64_t warp_rows_ = plan_.steps * plan_.wide * all_ <= (1 << 19) ? plan_.steps : 1,
+                       rows_ = all_ / lanes * warp_rows_;
     const Dim count_ = k.dim("count"), positions_ = k.dim("positions"), experts_ = k.dim("experts"),
               blocks_ = k.dim("blocks");
     const Value<i32, 0> alignment_ = k.scalar<i32>("alignment");
@@ -204,10 +210,10 @@ private:
                          to_expert_ = k.output<i32>("pos_to_expert", {positions_}, {.align = 4}),
                          to_token_ = k.output<i32>("pos_to_token", {positions_}, {.align = 4}),
                          to_slot_ = k.output<i32>("pos_to_token_topk", {positions_}, {.align = 4});
-    const Shared<i32, 1> counters_ = k.shared<i32>("counters", {all_ / lanes * plan_.wide}),  // [warp, expert]
-        sorted_ = k.shared<i32>("sorted", {each_}),              // expert and slot, by place
-        base_ = k.shared<i32>("base", {groups() * plan_.wide}),  // [group of warps, expert]
-        shift_ = k.shared<i32>("shift", {plan_.wide}),           // from place to row
+    const Shared<i32, 1> counters_ = k.shared<i32>("counters", {rows_ * plan_.wide}),  // [row, expert]
+        sorted_ = k.shared<i32>("sorted", {each_}),                                    // expert and slot, by place
+        base_ = k.shared<i32>("base", {groups() * plan_.wide}),                        // [group of warps, expert]
+        shift_ = k.shared<i32>("shift", {plan_.wide}),                                 // from place to row
         used_end_ = k.shared<i32>("used_end", {plan_.wide}), end_ = k.shared<i32>("end", {plan_.wide});
     Value<i32, 0> block_ = Value<i32, 0>(0);
     std::vector<Numbers> expert_, place_;  // of each step
@@ -215,15 +221,22 @@ private:
 
 }  // namespace
 
-MappingPlan mapping_plan(std::int64_t slots, std::int64_t experts) {
-    // Fewer experts would leave more groups of warps to add up; more steps take more registers than a thread has.
-    constexpr std::int64_t least_wide = 256, most_wide = 1024, threads = 1024;
-    const auto wide =
-        static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(experts, least_wide))));
-    const std::int64_t steps = std::max<std::int64_t>(1, ceil_div(slots, threads * MappingPlan::most_blocks));
-    const std::int64_t most_steps = wide == least_wide ? 7 : 5;
-    if (wide > most_wide || steps > most_steps) return {};
-    return {wide, threads, steps, std::max<std::int64_t>(1, ceil_div(slots, threads * steps))};
+MappingPlan mapping_plan(std::int64_t slots, std::int64_t experts, std::int64_t multiprocessors) {
+    // Every block reads the counts of all: few large ones for many experts. More steps take more registers than a
+    // thread has.
+    constexpr std::int64_t most_counts = 16384, most_wide = 1024;
+    const auto power = [](std::int64_t n) {
+        return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
+    };
+    MappingPlan plan;
+    plan.wide = power(std::max<std::int64_t>(experts, 32));
+    plan.threads = plan.wide <= 128 ? 512 : 1024;
+    const std::int64_t blocks = std::min(std::clamp<std::int64_t>(most_counts / plan.wide, 32, 128), multiprocessors);
+    plan.steps = std::max<std::int64_t>(1, ceil_div(slots, plan.threads * blocks));
+    plan.blocks = std::max<std::int64_t>(1, ceil_div(slots, plan.threads * plan.steps));
+    plan.most_blocks = power(plan.blocks);
+    if (plan.wide > most_wide || plan.steps > (plan.wide <= 256 ? 7 : 5)) return {};
+    return plan;
 }
 
 Program map_slots_program(std::int64_t topk, const MappingPlan& plan) {

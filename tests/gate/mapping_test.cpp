@@ -33,10 +33,10 @@ TEST_CASE("mappings of more slots, or experts, than a block takes at once", "[ga
     for (const MappingCase& c : large_mapping_cases()) CHECK(check_mapping(Device::host(), c) == "");
 }
 
-TEST_CASE("one launch of few large blocks up to 229,376 slots and 256 experts, or 163,840 and 1,024", "[gate]") {
-    const auto plan = [](std::int64_t slots, std::int64_t experts) { return moe::mapping_plan(slots, experts); };
+TEST_CASE("one launch of few large blocks up to 458,752 slots and 256 experts, or 163,840 and 1,024", "[gate]") {
+    const auto plan = [](std::int64_t slots, std::int64_t experts) { return moe::mapping_plan(slots, experts, 132); };
     CHECK(plan(0, 1).blocks == 1);
-    for (const std::int64_t slots : {1, 1024, 1025, 32768, 32769, 163840, 175896, 229376})
+    for (const std::int64_t slots : {1, 1024, 1025, 32768, 32769, 163840, 175896, 458752})
         for (const std::int64_t experts : {1, 72, 256, 1024}) {
             const moe::MappingPlan p = plan(slots, experts);
             if (slots > 163840 && experts > 256) {
@@ -44,11 +44,15 @@ TEST_CASE("one launch of few large blocks up to 229,376 slots and 256 experts, o
                 continue;
             }
             CHECK(p.wide >= experts);
-            CHECK(p.blocks <= 32);
+            CHECK(p.blocks <= 128);
+            CHECK(p.blocks * p.wide <= 32768);
+            CHECK((p.most_blocks >= p.blocks && p.most_blocks / 2 < p.blocks));
             CHECK(p.blocks * p.threads * p.steps >= slots);
             CHECK((p.blocks - 1) * p.threads * p.steps < slots);
         }
-    CHECK(plan(229377, 8).wide == 0);
+    CHECK(plan(458753, 8).wide == 0);
+    CHECK(moe::mapping_plan(175896, 8, 16).wide == 0);
+    CHECK(moe::mapping_plan(16 * 512 * 7, 8, 16).blocks == 16);
     CHECK(plan(8, 1025).wide == 0);
 }
 

@@ -57,7 +57,7 @@ std::vector<std::int64_t> slots(std::int64_t count, std::int64_t experts) {
 
 TEST_CASE("the mapping in one launch needs its barriers and its grid sync", "[mutants]") {
     constexpr std::int64_t count = 300, experts = 20, alignment = 4, rows = 400;
-    const moe::MappingPlan plan{64, 128, 2, 2};
+    const moe::MappingPlan plan{64, 128, 2, 2, 2};
     const auto ids = slots(count, experts);
     Counts expected_pos(count, -1), expected_slot(rows, -1);
     std::int64_t used = 0;

@@ -94,12 +94,13 @@ Rule mapping_rule(const Case& the_case, const std::string& output) {
 }
 
 /// The kernel of the one launch, or one of the four, by its place in their order.
-Program mapping_program(const Arguments& args, const Target&) {
+Program mapping_program(const Arguments& args, const Target& target) {
     const std::int64_t topk = args.number("topk", 8);
     if (!args.has("launch"))
-        return moe::map_slots_program(topk,
-                                      moe::mapping_plan(args.number("tokens", 21987) * topk,
-                                                        std::min<std::int64_t>(args.number("num_experts", 256), 1024)));
+        return moe::map_slots_program(
+            topk,
+            moe::mapping_plan(args.number("tokens", 21987) * topk,
+                              std::min<std::int64_t>(args.number("num_experts", 256), 1024), target.multiprocessors));
     switch (args.number("launch", 3)) {
         case 0: return moe::count_slots_program();
         case 1: return moe::scan_chunks_program();
