@@ -42,9 +42,16 @@ void check_ranks(const TensorParallel& r) {
 
 namespace {
 
+constexpr std::int64_t most_slots_of_thread = 32;
+
 /// Slot by slot, where a row is too long for a thread's registers.
-void normalize_long_rows(Kernel& k, std::int64_t topk, const Index& m, const Global<f32, 2>& weights,
-                         const Global<f32, 1>& denominator, const Global<f32, 2>& normalized) {
+void normalize_long_rows(Kernel& k, std::int64_t topk, const TensorOptions& options) {
+    const Dim tokens = k.dim("tokens");
+    const auto weights = k.input<f32>("weights", {tokens, topk}, options);
+    const auto denominator = k.output<f32>("denominator", {tokens}, {.align = 4});
+    const auto normalized = k.output<f32>("normalized", {tokens, topk}, options);
+    k.threads(thread_rows);
+    const auto [m] = k.grid(ceil_div(tokens, thread_rows));
     const auto piece = [&](const Global<f32, 2>& of, const Index& slot) {
         return of.window({thread_rows, 1}, {m * thread_rows, slot});
     };
@@ -54,25 +61,41 @@ void normalize_long_rows(Kernel& k, std::int64_t topk, const Index& m, const Glo
     store(denominator.block({thread_rows}, {m}), sum.get().squeeze(axis<1>));
 }
 
+/// A thread sums a row, and then all threads divide what lies side by side.
+void normalize_short_rows(Kernel& k, std::int64_t topk, const TensorOptions& options) {
+    constexpr std::int64_t rows = 64;
+    const std::int64_t all = rows * topk, padded = align_up(all, thread_rows);
+    const Dim tokens = k.dim("tokens"), count = k.dim("count", multiple_of(topk));
+    const auto weights = k.input<f32>("weights", {count}, options);
+    const auto denominator = k.output<f32>("denominator", {tokens}, {.align = 4});
+    const auto normalized = k.output<f32>("normalized", {count}, options);
+    k.threads(thread_rows);
+    const auto [m] = k.grid(ceil_div(tokens, rows));
+    const auto place = coordinates({padded}, axis<0>);
+    const Offset at = all == padded ? Offset(m * all) : Offset(select(place < all, place + m * all, -1));
+
+    const auto w = load(weights.block({all}, {m}), {.per_thread = {topk}}).split(axis<0>, topk);
+    const auto own = load(weights.window({padded}, {at}));
+    // Running sums in ascending order, of which the last is the denominator.
+    const auto slot = coordinates({rows, topk}, axis<1>);
+    const auto running = inclusive_sum(select(slot == 0, w + 1e-20f, w), axis<1>);
+    const auto sum = reduce_sum(select(slot == topk - 1, running, 0.0f), axis<1>).squeeze(axis<1>);
+    const auto sums = k.shared<f32>("sums", {rows});
+    store(sums.whole(), sum);
+    store(denominator.block({rows}, {m}), sum);
+    const auto row = cast<i32>(place) / static_cast<int>(topk);
+    store(normalized.window({padded}, {at}), own / load(sums.window({padded}, {row}), 1.0f));
+}
+
 }  // namespace
 
 Program normalize_weight_program(std::int64_t topk, bool aligned) {
     return record(normalize, [=](Kernel& k) {
-        const TensorOptions rows{.align = aligned ? 16 : 4};
-        const Dim tokens = k.dim("tokens");
-        const auto weights = k.input<f32>("weights", {tokens, topk}, rows);
-        const auto denominator = k.output<f32>("denominator", {tokens}, {.align = 4});
-        const auto normalized = k.output<f32>("normalized", {tokens, topk}, rows);
-        k.threads(thread_rows);
-        const auto [m] = k.grid(ceil_div(tokens, thread_rows));
-        if (topk > 32) return normalize_long_rows(k, topk, m, weights, denominator, normalized);
-        // A row a thread: running sums in ascending order, of which the last is the denominator.
-        const auto w = load(weights.block({thread_rows, topk}, {m, 0}), {.per_thread = {1, topk}, .lanes = 1});
-        const auto slot = coordinates({thread_rows, topk}, axis<1>);
-        const auto sums = inclusive_sum(select(slot == 0, w + 1e-20f, w), axis<1>);
-        const auto sum = reduce_sum(select(slot == topk - 1, sums, 0.0f), axis<1>);
-        store(normalized.block({thread_rows, topk}, {m, 0}), w / sum);
-        store(denominator.block({thread_rows}, {m}), sum.squeeze(axis<1>));
+        const TensorOptions options{.align = aligned ? 16 : 4};
+        if (topk > most_slots_of_thread)
+            normalize_long_rows(k, topk, options);
+        else
+            normalize_short_rows(k, topk, options);
     });
 }
 
@@ -85,9 +108,14 @@ void normalize_weight(const Stream& stream, const TensorView& weights, const Ten
     const std::int64_t topk = weights.extents[1];
     const bool aligned =
         (reinterpret_cast<std::uintptr_t>(weights.data) | reinterpret_cast<std::uintptr_t>(normalized.data)) % 16 == 0;
+    TensorView from = weights, to = normalized;
+    if (topk <= most_slots_of_thread) {  // as one line
+        from.extents = to.extents = {weights.count()};
+        from.strides = to.strides = {1};
+    }
     Engine::of(stream)
         .kernel(stream, KernelId(normalize, {topk, aligned}), [&] { return normalize_weight_program(topk, aligned); })
-        .launch(stream, {weights, denominator, normalized});
+        .launch(stream, {from, denominator, to});
 }
 
 Normalized normalize_weight(const Stream& stream, const TensorView& weights) {
