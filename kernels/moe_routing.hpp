@@ -52,11 +52,12 @@ Program normalize_weight_program(std::int64_t topk, bool aligned = true);
 Program mask_indices_by_tp_program(std::int64_t per_rank, std::int64_t num_tp_ranks, bool aligned = true);
 Program inplace_unique_group_indices_program(std::int64_t topk);
 struct CountPlan {
-    std::int64_t shared_groups;  ///< counters of a block in shared memory, a power of two; 0: it adds to the result
+    std::int64_t shared_groups;  ///< counters of a block in shared memory, a power of two; 0: one row for all blocks
 };
 CountPlan count_plan(std::int64_t groups);
 /// aligned: ids begin at a multiple of 16 bytes.
 Program group_count_program(const CountPlan& plan, bool aligned = true);
-Program aux_fi_program();
+/// Adds the rows of counts up, to counts or to the loads of aux_fi.
+Program sum_counts_program(const CountPlan& plan, bool loads);
 
 }  // namespace tessera::moe
