@@ -53,6 +53,29 @@ TEST_CASE("words XORed with the row's number meet no bank twice") {
     CHECK(first(p, false).passes == 1);
 }
 
+TEST_CASE("what warps have summed or counted of the columns of a tile meets without conflicts") {
+    const Program p = record("columns", [](Kernel& k) {
+        const auto x = k.input<i32>("x", {64, 64});
+        const auto sums = k.output<i32>("sums", {64});
+        const auto before = k.output<i32>("before", {64, 64});
+        k.threads(512);
+        const auto [b] = k.grid(1);
+        const auto v = load(x.block({64, 64}, {b, 0}));
+        store(sums.block({64}, {b}), reduce_sum(v, axis<0>).squeeze(axis<0>));
+        store(before.block({64, 64}, {b, 0}), exclusive_sum(v, axis<0>));
+    });
+    int parts = 0;
+    for (const lower::SharedAccess& a : lower::bank_conflicts(lower::lower(p.ir(), Target::h200()))) {
+        INFO(a.tile << (a.store ? " written" : " read"));
+        if (a.tile.rfind("parts", 0) != 0) continue;
+        ++parts;
+        // 16 lanes hold 4 neighbouring columns each, which they write one by one: words 16 bytes apart, in two passes
+        // of 8 banks; and read as vectors.
+        CHECK(a.passes <= (a.store ? 2 : a.at_best));
+    }
+    CHECK(parts == 4);
+}
+
 TEST_CASE("slots of a pipeline are looked at like other tiles") {
     const auto program = [](SwizzleOptions swizzle) {
         return record("staged", [=](Kernel& k) {
