@@ -57,16 +57,28 @@ void prepare_report(const KernelState& k, const Stream& stream) {
     state.reports().prepare(k.lowered, stream.handle(), state.memory_pool());
 }
 
+/// Room for the tensor maps of a launch.
+struct MapWords {
+    MapWords() {}  // leaves them as they are
+    runtime::TensorMapWords maps[ir::TensorMap::most];
+};
+
 void launch_on_gpu(const KernelState& k, const Stream& stream, std::span<const TensorView> tensors,
                    std::uint64_t* values, std::int64_t blocks, bool dependent) {
     runtime::refuse_if_forked();
     const bool cooperative = k.lowered->cooperative;
     if (cooperative && blocks > k.most_blocks) [[unlikely]]
         too_many_blocks(k, blocks);
-    void* arguments[most_arguments + 1];
+    void* arguments[most_arguments + ir::TensorMap::most + 1];
     std::size_t n = 0;
     for (const TensorView& view : tensors) arguments[n++] = const_cast<void**>(&view.data);
     for (std::size_t i = 0; i < k.plan.scalars().size(); ++i) arguments[n++] = &values[i];
+    MapWords words;  // written only where the kernel has maps
+    if (k.maps) {
+        const std::span<const std::uint64_t> numbers(values, k.plan.scalars().size());
+        k.maps->encode(stream.context(), tensors, numbers, words.maps);
+        for (std::size_t i = 0; i < k.maps->count(); ++i) arguments[n++] = &words.maps[i];
+    }
     const runtime::CurrentContext current(stream.context());
     runtime::DriverPointer record = 0;
     if (!k.lowered->rules.empty()) {
@@ -94,6 +106,7 @@ void launch_on_gpu(const KernelState& k, const Stream& stream, std::span<const T
 }
 
 void launch_on_host(const KernelState& k, std::span<const TensorView> tensors, const std::uint64_t* values) {
+    if (k.maps) k.maps->check(std::span<const std::uint64_t>(values, k.plan.scalars().size()));
     host::Arguments arguments;
     for (const TensorView& view : tensors) arguments.tensors.push_back(view.data);
     arguments.scalars.assign(values, values + k.plan.scalars().size());

@@ -9,6 +9,7 @@
 #include "runtime/compiled.hpp"
 #include "runtime/device.hpp"
 #include "runtime/launch/plan.hpp"
+#include "runtime/launch/tensor_maps.hpp"
 
 namespace tessera::runtime {
 
@@ -39,6 +40,7 @@ struct KernelState {
     std::optional<Program> recorded;  // none if it was given lowered
     std::shared_ptr<const ir::Program> lowered;
     LaunchPlan plan;
+    std::unique_ptr<TensorMaps> maps;        // null: the kernel has none
     unsigned threads = 0, shared_bytes = 0;  // of a block; shared memory beyond what the text reserves
 
     std::shared_ptr<const Compiled> compiled;  // GPU
@@ -50,7 +52,9 @@ struct KernelState {
     host::Settings host_settings;
 
     KernelState(const Device& where, std::shared_ptr<const ir::Program> program)
-        : device(where), lowered(program), plan(std::move(program)) {}
+        : device(where), lowered(program), plan(std::move(program)) {
+        if (!lowered->maps.empty()) maps = std::make_unique<TensorMaps>(plan);
+    }
 };
 
 }  // namespace tessera::runtime

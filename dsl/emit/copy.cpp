@@ -31,6 +31,23 @@ void Statements::print_bulk(const ir::CopyVector& copy) {
                              bytes));
 }
 
+/// The mbarrier counts the whole box, whatever of it is inside.
+void Statements::print(const ir::CopyBox& copy) {
+    require_internal(copy.map >= 0 && static_cast<std::size_t>(copy.map) < program_.maps.size(),
+                     "a tensor map that does not exist");
+    const ir::TensorMap& map = program_.maps[static_cast<std::size_t>(copy.map)];
+    const auto tile = static_cast<std::size_t>(copy.tile);
+    const Text offset = expressions_.scalar(copy.offset).relax();
+    const std::string& base = names_.shared[tile];
+    const std::string to = offset.text == "0" ? base : infix({base}, "+", offset, Precedence::sum, true).text;
+    std::string coordinates;
+    for (const ir::Ref number : copy.from) coordinates += ", " + expressions_.scalar(number).relax().text;
+    writer_.line(fmt::format("if ({}) {}({}, {}, {}, {}{});", expressions_.scalar(copy.predicate).text,
+                             helpers_.use(fmt::format("copy_box_{}d", copy.from.size())),
+                             mbarrier(copy.mbarriers, copy.stage), to, names_.maps[static_cast<std::size_t>(copy.map)],
+                             map.box.count() * bits_of(program_.shared[tile].type) / 8, coordinates));
+}
+
 /// `full + stage`
 std::string Statements::mbarrier(int tile, ir::Ref stage) {
     require_internal(tile >= 0 && static_cast<std::size_t>(tile) < program_.shared.size() && stage != nullptr,

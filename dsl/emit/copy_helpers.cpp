@@ -76,6 +76,48 @@ Helper copy_bulk() {
         {}};
 }
 
+/// What a launch tells the copy engine about a tensor.
+Helper tensor_map() {
+    return {"TensorMap",
+            R"(struct __align__(64) TensorMap { unsigned long long words[16]; };
+)",
+            {}};
+}
+
+Helper fetch_map() {
+    return {"fetch_map",
+            R"(__device__ __forceinline__ void fetch_map(const TensorMap& map) {
+    asm volatile("prefetch.tensormap [%0];" : : "l"(&map) : "memory");
+}
+)",
+            {"TensorMap"}};
+}
+
+/// The coordinates of the box' first element as the tensor's axes come; the instruction takes the last axis first. The
+/// bytes are those of the whole box: what is outside counts, too.
+Helper copy_box(int axes) {
+    std::string parameters, list, operands;
+    for (int i = 0; i < axes; ++i) {
+        parameters += fmt::format(", int c{}", i);
+        list += fmt::format("{}%{}", i > 0 ? ", " : "", 3 + axes - 1 - i);
+        operands += fmt::format(", \"r\"(c{})", i);
+    }
+    return {fmt::format("copy_box_{}d", axes),
+            fmt::format(R"(__device__ __forceinline__ void copy_box_{0}d(
+    unsigned long long* mbarrier, void* to, const TensorMap& map, int bytes{1}
+) {{
+    const unsigned counter = (unsigned)__cvta_generic_to_shared(mbarrier);
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" : : "r"(counter), "r"(bytes) : "memory");
+    asm volatile("cp.async.bulk.tensor.{0}d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {{{2}}}], [%2];"
+        :
+        : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(&map), "r"(counter){3}
+        : "memory");
+}}
+)",
+                        axes, parameters, list, operands),
+            {"TensorMap"}};
+}
+
 /// The first warp starts all copies of a phase; its first lane arrives when all lanes have.
 Helper arrive_mbarrier() {
     return {"arrive_mbarrier",
@@ -112,8 +154,9 @@ Helper wait_mbarrier() {
 }  // namespace
 
 std::vector<Helper> copy_helpers() {
-    return {copy_async(4),     copy_async(8),    copy_async(16), wait_copies(),     commit_copies(),
-            wait_copies_but(), init_mbarriers(), copy_bulk(),    arrive_mbarrier(), wait_mbarrier()};
+    return {copy_async(4),    copy_async(8), copy_async(16), wait_copies(),     commit_copies(), wait_copies_but(),
+            init_mbarriers(), copy_bulk(),   tensor_map(),   fetch_map(),       copy_box(1),     copy_box(2),
+            copy_box(3),      copy_box(4),   copy_box(5),    arrive_mbarrier(), wait_mbarrier()};
 }
 
 }  // namespace tessera::emit

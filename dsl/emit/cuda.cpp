@@ -1,5 +1,6 @@
 #include "dsl/emit/cuda.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
@@ -27,7 +28,9 @@ std::string note_of(const ir::SharedTile& tile) {
 void declare_shared(const ir::Program& program, const Names& names, Writer& writer) {
     if (program.shared.empty()) return;
     const bool fixed = dynamic_shared_bytes(program) == 0;
-    writer.line(fmt::format("{}__shared__ __align__(128) unsigned char {}[{}];", fixed ? "" : "extern ",
+    int align = 128;
+    for (const ir::TensorMap& map : program.maps) align = std::max(align, map.alignment());
+    writer.line(fmt::format("{}__shared__ __align__({}) unsigned char {}[{}];", fixed ? "" : "extern ", align,
                             Names::shared_memory, fixed ? std::to_string(program.shared_bytes) : ""),
                 fixed ? "" : fmt::format("{} bytes, given at launch", program.shared_bytes));
     for (std::size_t i = 0; i < program.shared.size(); ++i) {
@@ -39,6 +42,12 @@ void declare_shared(const ir::Program& program, const Names& names, Writer& writ
                                 Names::shared_memory, at),
                     note_of(tile));
     }
+}
+
+/// The copy engine's descriptions are on their way before they are needed.
+void fetch_maps(const Names& names, HelperSet& helpers, Writer& writer) {
+    for (const std::string& map : names.maps)
+        writer.line(fmt::format("if (threadIdx.x == 0) {}({});", helpers.use("fetch_map"), map));
 }
 
 /// Before everything that touches memory. Whoever comes next may start at once, for it waits, too.
@@ -70,6 +79,7 @@ std::string cuda_text(const ir::Program& program, const Target& target, const Cu
     if (expressions.uses_block()) frame.line(fmt::format("const long long {} = blockIdx.x;", Names::block));
     if (expressions.uses_thread()) frame.line(fmt::format("const int {} = threadIdx.x;", Names::thread));
     declare_shared(program, names, frame);
+    fetch_maps(names, helpers, frame);
     wait_for_kernel_ahead(program, frame);
     const std::string helper_text = helpers.text();
     return head + "\n\n" + helper_text + line + " {\n" + frame.text() + body.text() + "}\n";

@@ -71,6 +71,7 @@ Names::Names(const ir::Program& program) {
     const auto unique_name = [this](const std::string& name) { return unique(name); };
     name_all(program.tensors, tensors, unique_name);
     name_all(program.scalars, scalars, unique_name);
+    name_all(program.maps, maps, unique_name);
     name_all(program.shared, shared, unique_name);
     name_all(program.arrays, arrays, unique_name);
     for (const std::string& name : program.locals) locals.push_back(unique(name));

@@ -15,7 +15,7 @@ public:
     /// Errors: UsageError if the program's own name is no identifier, or one that generated text needs.
     explicit Names(const ir::Program& program);
 
-    std::vector<std::string> tensors, scalars, shared, arrays, locals, loops;
+    std::vector<std::string> tensors, scalars, maps, shared, arrays, locals, loops;
 
     static constexpr const char* thread = "thread";
     static constexpr const char* block = "block";

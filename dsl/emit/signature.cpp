@@ -88,6 +88,14 @@ std::vector<Parameter> parameters(const ir::Program& program, const Names& names
         if (scalar.multiple_of > 1) note += fmt::format(", a multiple of {}", scalar.multiple_of);
         out.push_back({fmt::format("{} {}", storage_type(scalar.type), names.scalars[i]), note});
     }
+    for (std::size_t i = 0; i < program.maps.size(); ++i) {
+        const ir::TensorMap& map = program.maps[i];
+        std::string note =
+            fmt::format("boxes {} of {}", bracketed(map.box, [](auto side) { return std::to_string(side); }),
+                        names.tensors[static_cast<std::size_t>(map.tensor)]);
+        if (map.swizzle > 0) note += fmt::format(", swizzled over {} bytes", map.swizzle);
+        out.push_back({fmt::format("const __grid_constant__ TensorMap {}", names.maps[i]), note});
+    }
     if (!program.rules.empty())
         out.push_back({fmt::format("unsigned long long* {}", Names::record), "what is reported: place, value"});
     return out;

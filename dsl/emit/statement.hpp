@@ -38,6 +38,7 @@ private:
 
     // copy.cpp
     void print(const ir::CopyVector& copy);
+    void print(const ir::CopyBox& copy);
     void print(const ir::WaitCopies& wait);
     void print(const ir::CommitCopies& commit);
     void print(const ir::InitMbarriers& init);

@@ -130,7 +130,7 @@ private:
 };
 
 /// See Kernel::pipelined; the functions get an iteration and its slot, i64 of rank 0.
-void pipelined(Ref count, int stages, bool bulk, FunctionRef<Ref, Ref> issue, FunctionRef<Ref, Ref> body,
+void pipelined(Ref count, int stages, ir::Copies engine, FunctionRef<Ref, Ref> issue, FunctionRef<Ref, Ref> body,
                const Place& place);
 
 }  // namespace tessera::detail

@@ -46,11 +46,8 @@ struct SwizzleOptions {
     int bits = 0, base = 0, shift = 0;
 };
 
-/// Who makes the copies of k.pipelined. vectors: every thread its share (cp.async); what is outside of the tensor
-/// becomes zeros. bulk: the copy engine, whole rows of the pieces that a thread each starts (cp.async.bulk); rows must
-/// be multiples of 16 bytes at such addresses and lie wholly inside the tensor or outside, where they are left as they
-/// were.
-enum class Copies : std::uint8_t { vectors, bulk };
+/// Who makes the copies of k.pipelined: vectors (cp.async), bulk (rows by the copy engine), tensor (pieces by it).
+using ir::Copies;
 
 /// stages: slots of the shared tiles, 2 … 32; the copies of stages − 1 iterations are under way while one runs.
 struct PipelineOptions {
@@ -191,15 +188,14 @@ public:
     /// body(i, slot) for i = 0 … count − 1, one after the other, while the copies of later iterations are under way:
     /// issue(i, slot) starts those of iteration i, by copy_async to shared tiles whose first axis is the stage, picked
     /// by the slot, and does nothing else; body(i, slot) reads them there. A slot is copied to again when the iteration
-    /// that read it is over. Waits and barriers are placed. A pipeline of bulk copies stands outside of loops.
+    /// that read it is over. Waits and barriers are placed. Only a pipeline by vectors may stand in a loop.
     template <class Issue, class Body>
     void pipelined(const Extent& count, const PipelineOptions& options, Issue&& issue, Body&& body,
                    std::source_location at = std::source_location::current()) {
         auto start = [&](detail::Ref i, detail::Ref slot) { issue(Index(i), Index(slot)); };
         auto use = [&](detail::Ref i, detail::Ref slot) { body(Index(i), Index(slot)); };
         using Function = detail::FunctionRef<detail::Ref, detail::Ref>;
-        detail::pipelined(count.node, options.stages, options.engine == Copies::bulk, Function(start), Function(use),
-                          here(at));
+        detail::pipelined(count.node, options.stages, options.engine, Function(start), Function(use), here(at));
     }
 
     /// body(i) for i = 0 … count − 1, written out: in every copy i is a number.

@@ -14,13 +14,14 @@ constexpr int most_stages = 32;
 
 class PipelineRecording {
 public:
-    PipelineRecording(Ref count, int stages, bool bulk, const FunctionRef<Ref, Ref>& issue, const Place& place)
-        : r_(Recorder::active(place)), count_(count), stages_(stages), issue_(issue), place_(place) {
-        if (!bulk) return;
+    PipelineRecording(Ref count, int stages, ir::Copies engine, const FunctionRef<Ref, Ref>& issue, const Place& place)
+        : r_(Recorder::active(place)), count_(count), stages_(stages), engine_(engine), issue_(issue), place_(place) {
+        if (engine == ir::Copies::vectors) return;
         if (r_.in_loop())
-            throw UsageError(place,
-                             "a pipeline of bulk copies stands in a loop or condition; write one pipeline over all "
-                             "iterations, or copy by vectors");
+            throw UsageError(
+                place,
+                "a pipeline of bulk copies stands in a loop or condition, or one by tensor maps; write one "
+                "pipeline over all iterations, or copy by vectors");
         full_ = r_.mbarriers(stages, place);
         r_.append(place, ir::InitMbarriers{full_});
     }
@@ -63,7 +64,7 @@ private:
     }
 
     void issue(Ref i, Ref slot) {
-        const Recorder::Pipeline pipeline{stages_, full_, slot};
+        const Recorder::Pipeline pipeline{stages_, full_, slot, engine_ == ir::Copies::tensor};
         struct Issuing {  // ends also where the writer's function throws
             Recorder& r;
             ~Issuing() { r.set_pipeline(nullptr); }
@@ -82,6 +83,7 @@ private:
     Recorder& r_;
     Ref count_;
     int stages_;
+    ir::Copies engine_;
     FunctionRef<Ref, Ref> issue_;
     Place place_;
     int full_ = -1;
@@ -89,7 +91,7 @@ private:
 
 }  // namespace
 
-void pipelined(Ref count, int stages, bool bulk, FunctionRef<Ref, Ref> issue, FunctionRef<Ref, Ref> body,
+void pipelined(Ref count, int stages, ir::Copies engine, FunctionRef<Ref, Ref> issue, FunctionRef<Ref, Ref> body,
                const Place& place) {
     if (Recorder::active(place).issues_copies())
         throw UsageError(place, "a pipeline inside the issue function of another; that function only starts copies");
@@ -97,7 +99,7 @@ void pipelined(Ref count, int stages, bool bulk, FunctionRef<Ref, Ref> issue, Fu
         throw UsageError(place, fmt::format("a pipeline of {} stages; it has from 2, one that is read and one that is "
                                             "copied to, up to {}",
                                             stages, most_stages));
-    PipelineRecording(count, stages, bulk, issue, place).run(body);
+    PipelineRecording(count, stages, engine, issue, place).run(body);
 }
 
 }  // namespace tessera::detail

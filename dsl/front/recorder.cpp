@@ -101,6 +101,7 @@ void Recorder::append_copy(const Place& place, ir::Copy copy) {
                                                 pipeline_->stages, tile.name, text_of(tile.shape), tile.name));
         copy.mbarriers = pipeline_->mbarriers;
         if (copy.mbarriers >= 0) copy.stage = pipeline_->slot;
+        copy.tensor = pipeline_->tensor;
     }
     append(place, std::move(copy));
 }

@@ -48,6 +48,7 @@ public:
         int stages;
         int mbarriers;  // that count the bytes; −1: the threads' groups
         Ref slot;
+        bool tensor;  // by tensor maps
     };
     /// Until it is taken away by null, copies alone may be appended, and those belong to the pipeline.
     void set_pipeline(const Pipeline* pipeline) { pipeline_ = pipeline; }

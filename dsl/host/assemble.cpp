@@ -188,6 +188,33 @@ private:
         numbering_.emit(std::move(draft));
     }
 
+    void statement(const ir::Statement& s, const ir::CopyBox& op) {
+        const ir::TensorMap& map = program_.maps.at(static_cast<std::size_t>(op.map));
+        const ir::SharedTile& tile = program_.shared.at(static_cast<std::size_t>(op.tile));
+        Draft draft{Kind::box, false, nullptr, static_cast<std::uint32_t>(code_.boxes.size()), {}, {}};
+        draft.ins.push_back(numbering_.per_thread(values_.scalar(op.predicate)));
+        const auto add = [&](ir::Ref number) { draft.ins.push_back(numbering_.per_thread(values_.integer(number))); };
+        for (ir::Ref coordinate : op.from) add(coordinate);
+        add(op.offset);
+        for (ir::Ref coordinate : op.to)
+            if (code_.checked) add(coordinate);
+        code_.boxes.push_back({op.map, static_cast<std::uint32_t>(code_.accesses.size())});
+        AccessInfo row{s.place,
+                       ir::Space::shared,
+                       op.tile,
+                       tile.shape.rank() - 1,
+                       static_cast<int>(map.box.back()),
+                       tile.type,
+                       true,
+                       false,
+                       nullptr,
+                       code_.checked ? tile.shape.rank() : 0};
+        row.copy = row.bulk = true;
+        code_.accesses.push_back(row);
+        add_mbarrier(s, op.mbarriers, op.stage, draft);
+        numbering_.emit(std::move(draft));
+    }
+
     void statement(const ir::Statement& s, const ir::WaitCopies& op) {
         if (op.mbarriers < 0)
             return numbering_.emit({Kind::wait, true, nullptr, static_cast<std::uint32_t>(op.pending), {}, {}});

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dsl/host/box.hpp"
 #include "dsl/host/code.hpp"
 #include "dsl/host/copies.hpp"
 #include "dsl/host/history.hpp"
@@ -41,6 +42,10 @@ public:
     void check_bulk(const AccessInfo& info, const VectorAccess& access, const std::int64_t* const* coordinates,
                     int first_thread, const AccessInfo& mbarrier, const std::int64_t* stage);
 
+    /// A copy by a tensor map to these coordinates of the tile that `info` names.
+    void check_box(const Box& box, const AccessInfo& info, const std::int64_t* to, int thread,
+                   const AccessInfo& mbarrier, const std::int64_t* stage);
+
     /// Errors: UsageError saying that the word is read before it is written.
     [[noreturn]] void undefined_word(const UndefinedRead& read) const;
 
@@ -56,6 +61,7 @@ private:
     void check_copies(const Where& at);
     void check_sources(const Where& at);
     CopySource source_of(const Where& at) const;
+    static CopySource source_at(std::size_t tensor, std::int64_t byte, std::int64_t bytes);
     void check_mbarrier(const AccessInfo& info, const std::int64_t* stage, std::size_t threads);
     std::size_t mbarrier_byte(const AccessInfo& info, std::int64_t stage) const;
     std::int64_t expected_offset(const Where& at, int lane) const;

@@ -27,11 +27,15 @@ void AccessChecker::check_copies(const Where& at) {
                        counted_by_, sources_[static_cast<std::size_t>(at.thread)]});
 }
 
-CopySource AccessChecker::source_of(const Where& at) const {
+CopySource AccessChecker::source_at(std::size_t tensor, std::int64_t byte, std::int64_t bytes) {
     constexpr int tensor_shift = 48;
+    return {(static_cast<std::uint64_t>(tensor) << tensor_shift) + static_cast<std::uint64_t>(byte),
+            static_cast<std::uint64_t>(bytes)};
+}
+
+CopySource AccessChecker::source_of(const Where& at) const {
     if (launch_.program.tensors[at.memory()].role != ir::Role::inout) return {};
-    return {(static_cast<std::uint64_t>(at.memory()) << tensor_shift) + static_cast<std::uint64_t>(at.byte_offset()),
-            static_cast<std::uint64_t>(at.bytes())};
+    return source_at(at.memory(), at.byte_offset(), at.bytes());
 }
 
 /// What a copy reads stays as it is until the wait.

@@ -25,6 +25,7 @@ enum class Kind : std::uint8_t {
     load,        // outs = the lanes of accesses[info]
     store,       // the lanes of accesses[info] = the last ins
     bulk,        // where both predicates hold, the lanes of accesses[info] go to those of accesses[info + 1]
+    box,         // the thread where in[0] holds moves a box of the map of boxes[info]
     commit,      // the copies started since the last one are a group
     wait,        // the copies under way are complete, but those of the last `info` groups
     start,       // the mbarriers of accesses[info] begin
@@ -72,6 +73,13 @@ struct AccessInfo {
     bool add = false;     // a store that adds atomically to what is there
 };
 
+/// A copy by a tensor map. Its ins, in order: the predicate, then as i64 the box' coordinates in the tensor, its offset
+/// in the tile, its coordinates there (only when checked) and the mbarrier's stage.
+struct BoxInfo {
+    int map;               // index into Program::maps
+    std::uint32_t access;  // index into Code::accesses of a row in the tile; the next one is of the mbarrier
+};
+
 struct UndefinedRead {
     Place place;
     std::string array;
@@ -84,6 +92,7 @@ struct Code {
     std::uint32_t block_entry = 0;          // index of the block's first instruction
     std::vector<Operand> operands;
     std::vector<AccessInfo> accesses;
+    std::vector<BoxInfo> boxes;
     std::vector<UndefinedRead> undefined_reads;
     std::vector<Place> divisions;
     std::vector<Element> mmas;  // the operands' type

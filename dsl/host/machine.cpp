@@ -76,6 +76,7 @@ void Machine::run(Cursor& cursor) {
             case Kind::load:
             case Kind::store: access(i, cursor); break;
             case Kind::bulk: bulk(i, cursor); break;
+            case Kind::box: box(i, cursor); break;
             case Kind::commit:
                 if (checker_) checker_->commit();
                 break;

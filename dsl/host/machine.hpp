@@ -47,6 +47,7 @@ private:
     void access(const Instruction& instruction, const Cursor& cursor);
     void mma(const Instruction& instruction, const Cursor& cursor);
     void bulk(const Instruction& instruction, const Cursor& cursor);
+    void box(const Instruction& instruction, const Cursor& cursor);
     void meet_mbarrier(const Instruction& instruction, const Cursor& cursor);
     std::byte* base_of(const AccessInfo& info);
     void each_warp(const std::int64_t* condition, const Cursor& cursor);

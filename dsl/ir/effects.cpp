@@ -48,6 +48,7 @@ void collect_reads(const Statement& statement, NodeSet& met, Effects& e) {
     if (const auto* sum = statement.as<Accumulate>()) e.memories.push_back({sum->view.space, sum->view.memory});
     if (const auto* copy = statement.as<Copy>()) e.memories.push_back({copy->from.space, copy->from.memory});
     if (const auto* copy = statement.as<CopyVector>()) e.memories.push_back({copy->from.space, copy->from.memory});
+    if (const auto* box = statement.as<CopyBox>()) e.memories.push_back({Space::global, box->tensor});
     if (const auto* product = statement.as<MmaTile>()) e.arrays.push_back(product->array);
     if (const auto* sum = statement.as<AtomicAdd>()) e.memories.push_back({sum->access.space, sum->access.memory});
     if (const auto* wait = statement.as<WaitCopies>(); wait && wait->mbarriers >= 0)
@@ -77,6 +78,10 @@ public:
     }
     void operator()(const CopyVector& copy) const {
         e.memories.push_back({copy.to.space, copy.to.memory});
+        count(copy.mbarriers);
+    }
+    void operator()(const CopyBox& copy) const {
+        e.memories.push_back({Space::shared, copy.tile});
         count(copy.mbarriers);
     }
     void operator()(const WaitCopies&) const {}

@@ -25,7 +25,7 @@ public:
         return a.name == b.name && a.stage == b.stage && a.threads == b.threads && a.least_blocks == b.least_blocks &&
                a.dependent_launch == b.dependent_launch && a.cooperative == b.cooperative && a.loops == b.loops &&
                a.shared_bytes == b.shared_bytes && a.locals == b.locals && same(a.tensors, b.tensors) &&
-               same(a.scalars, b.scalars) && same(a.grid, b.grid) && same(a.shared, b.shared) &&
+               same(a.scalars, b.scalars) && same(a.maps, b.maps) && same(a.grid, b.grid) && same(a.shared, b.shared) &&
                same(a.variables, b.variables) && same(a.rules, b.rules) && same(a.arrays, b.arrays) &&
                same(a.body, b.body);
     }
@@ -61,6 +61,9 @@ private:
         return a.name == b.name && a.type == b.type && a.shape == b.shape && a.byte_offset == b.byte_offset &&
                a.swizzle.bits == b.swizzle.bits && a.swizzle.base == b.swizzle.base &&
                a.swizzle.shift == b.swizzle.shift;
+    }
+    bool same(const TensorMap& a, const TensorMap& b) {
+        return a.name == b.name && a.tensor == b.tensor && a.box == b.box && a.swizzle == b.swizzle;
     }
     bool same(const Variable& a, const Variable& b) {
         return a.name == b.name && a.type == b.type && a.shape == b.shape;

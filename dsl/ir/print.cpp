@@ -53,10 +53,16 @@ struct Line {
     std::string operator()(const Accumulate& s) { return "atomic add " + text(s.value) + " to " + text.view(s.view); }
     std::string operator()(const Copy& s) {
         const std::string width = s.per_thread.empty() ? "" : " by " + extents_text(s.per_thread);
-        return "copy " + text.view(s.from) + " to " + text.view(s.to) + width + counted(s.mbarriers, s.stage);
+        return (s.tensor ? "copy box " : "copy ") + text.view(s.from) + " to " + text.view(s.to) + width +
+               counted(s.mbarriers, s.stage);
     }
     std::string operator()(const CopyVector& s) {
         return "copy " + access(s.from) + " to " + access(s.to) + counted(s.mbarriers, s.stage);
+    }
+    std::string operator()(const CopyBox& s) {
+        std::string line = "copy box " + names.map(s.map) + list(s.from) + " to " + names.memory(Space::shared, s.tile);
+        line += list(s.to) + " at " + text(s.offset) + " if " + text(s.predicate);
+        return line + counted(s.mbarriers, s.stage);
     }
     std::string operator()(const WaitCopies& s) {
         if (s.mbarriers >= 0) return "wait for " + mbarrier(s.mbarriers, s.stage) + ", parity " + text(s.parity);
@@ -108,10 +114,14 @@ struct Line {
     }
     std::string counted(int tile, Ref stage) { return tile < 0 ? "" : ", counted by " + mbarrier(tile, stage); }
 
+    std::string list(const std::vector<Ref>& items) {
+        std::string line = "[";
+        for (std::size_t i = 0; i < items.size(); ++i) line += (i ? ", " : "") + text(items[i]);
+        return line + "]";
+    }
+
     std::string access(const Access& a) {
-        std::string line = names.memory(a.space, a.memory) + "[";
-        for (std::size_t i = 0; i < a.coordinates.size(); ++i) line += (i ? ", " : "") + text(a.coordinates[i]);
-        line += "]";
+        std::string line = names.memory(a.space, a.memory) + list(a.coordinates);
         if (a.lanes != 1) line += " x" + std::to_string(a.lanes) + " along " + std::to_string(a.axis);
         line += " at " + text(a.offset);
         if (a.predicate) line += " if " + text(a.predicate);
@@ -186,6 +196,10 @@ private:
             if (s.multiple_of != 1) out_ += ", a multiple of " + std::to_string(s.multiple_of);
             end_line({}, s.place);
         }
+        for (const TensorMap& m : p.maps)
+            out_ += "map " + m.name + " of " + names_.memory(Space::global, m.tensor) + ": boxes " +
+                    extents_text(m.box) +
+                    (m.swizzle > 0 ? " swizzled over " + std::to_string(m.swizzle) + " bytes" : std::string()) + "\n";
         for (const SharedTile& t : p.shared) shared(t);
         for (const Variable& v : p.variables) {
             out_ += "variable " + v.name + ": " + print_type(v.type, v.shape);

@@ -123,6 +123,7 @@ std::string Names::memory(Space space, int index) const {
     if (space == Space::global) return name_in(program_ ? &program_->tensors : nullptr, index, "tensor");
     return name_in(program_ ? &program_->shared : nullptr, index, "shared");
 }
+std::string Names::map(int index) const { return name_in(program_ ? &program_->maps : nullptr, index, "map"); }
 std::string Names::scalar(int index) const { return name_in(program_ ? &program_->scalars : nullptr, index, "scalar"); }
 std::string Names::variable(int index) const {
     return name_in(program_ ? &program_->variables : nullptr, index, "variable");

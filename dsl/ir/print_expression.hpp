@@ -17,6 +17,7 @@ public:
     explicit Names(const Program& program);
 
     std::string memory(Space space, int index) const;
+    std::string map(int index) const;
     std::string scalar(int index) const;
     std::string variable(int index) const;
     std::string array(int index) const;

@@ -76,6 +76,29 @@ struct RegisterArray {
     std::string note;  // the tile's extents and layout, for the reader
 };
 
+/// Lowered: boxes of a tensor as the copy engine takes them. A launch describes the tensor by a tensor map of its own
+/// for each, an argument of the kernel.
+struct TensorMap {
+    std::string name;
+    int tensor;   // index into Program::tensors
+    Shape box;    // extents along the tensor's axes
+    int swizzle;  // bytes of a row whose pieces of 16 bytes are XORed with the row's number: 32, 64, 128; 0: none
+
+    /// Most axes and the longest side.
+    static constexpr int most_axes = 5, most_side = 256;
+    /// Most maps of a program.
+    static constexpr int most = 16;
+    /// Bytes that the place of a box in shared memory is a multiple of.
+    int alignment() const { return swizzle > 0 ? 8 * swizzle : 128; }
+};
+
+/// The swizzle of a tile whose rows have `bytes` (32, 64 or 128) as the copy engine writes it; of elements of `bits`.
+constexpr Swizzle engine_swizzle(int bytes, int bits) {
+    int base = 0;
+    while ((bits << base) < 128) ++base;
+    return {bytes == 128 ? 3 : bytes == 64 ? 2 : 1, base, 3};
+}
+
 enum class Stage : std::uint8_t { recorded, lowered };
 
 struct Program {
@@ -88,7 +111,8 @@ struct Program {
     bool cooperative = false;          // all blocks run at once, as grid syncs need
     std::vector<TensorParam> tensors;  // launch arguments: tensors first, then scalars
     std::vector<ScalarParam> scalars;
-    std::vector<Ref> grid;  // extents, i64 over parameters; the last axis runs fastest
+    std::vector<TensorMap> maps;  // lowered; arguments after the scalars
+    std::vector<Ref> grid;        // extents, i64 over parameters; the last axis runs fastest
     std::vector<SharedTile> shared;
     std::vector<Variable> variables;
     std::vector<Rule> rules;  // any: a launch has a record, its last argument

@@ -55,12 +55,13 @@ struct Accumulate {  // view += value, element by element and atomically; whole 
     Ref value;
 };
 /// From a tensor to shared memory, under way until a WaitCopies covers it. By vectors (no mbarriers), what is outside
-/// becomes zeros; in bulk, rows that are outside are left as they were.
+/// becomes zeros; in bulk, rows that are outside are left as they were; by a tensor map, zeros again.
 struct Copy {
     View from, to;
     Shape per_thread = {};  // elements that one copy of a thread moves along each axis; rank 0: by rule
     int mbarriers = -1;     // a tile of mbarriers that count its bytes; −1: the group of the thread counts
     Ref stage = nullptr;    // which of the mbarriers; i64, rank 0
+    bool tensor = false;    // by a tensor map; mbarriers count its bytes
 };
 struct Assign {  // variable = value, all parts
     int variable;
@@ -108,6 +109,18 @@ struct CopyVector {
     int mbarriers = -1;
     Ref stage = nullptr;  // i32
 };
+/// The one thread where the predicate holds starts to copy a box of Program::maps[map]. It goes to as many elements
+/// side by side of a shared tile, under the tile's swizzle. What is outside of the tensor becomes zeros.
+struct CopyBox {
+    int map = 0, tensor = 0;  // the tensor is the map's
+    std::vector<Ref> from;    // coordinates of its first element along the tensor's axes, i32; may be outside
+    int tile = 0;             // index into Program::shared
+    std::vector<Ref> to;      // coordinates of that element in the tile, i32
+    Ref offset = nullptr;     // of it, in elements from the tile's base; i32
+    Ref predicate = nullptr;
+    int mbarriers = -1;
+    Ref stage = nullptr;  // i32
+};
 struct AtomicAdd {  // memory += value; the access has one lane
     Access access;
     Ref value;
@@ -150,7 +163,7 @@ struct InitMbarriers {  // each expects one arrival a phase; once in a program, 
 
 using StatementOp = std::variant<For, Bind, Store, Accumulate, Assign, Report, Comment, Declare, Let, Set, LoadVector,
                                  StoreVector, AtomicAdd, ReportElement, Barrier, Copy, CopyVector, WaitCopies,
-                                 CommitCopies, InitMbarriers, MmaTile, GridSync>;
+                                 CommitCopies, InitMbarriers, MmaTile, GridSync, CopyBox>;
 
 struct Statement {
     Place place;

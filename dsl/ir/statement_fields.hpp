@@ -27,9 +27,14 @@ void fields_of(MaybeConst<Store> auto& s, auto&& f) { f("view", s.view), f("valu
 void fields_of(MaybeConst<Accumulate> auto& s, auto&& f) { f("view", s.view), f("value", s.value); }
 void fields_of(MaybeConst<Copy> auto& s, auto&& f) {
     f("from", s.from), f("to", s.to), f("per_thread", s.per_thread), f("mbarriers", s.mbarriers), f("stage", s.stage);
+    f("tensor", s.tensor);
 }
 void fields_of(MaybeConst<CopyVector> auto& s, auto&& f) {
     f("from", s.from), f("to", s.to), f("mbarriers", s.mbarriers), f("stage", s.stage);
+}
+void fields_of(MaybeConst<CopyBox> auto& s, auto&& f) {
+    f("map", s.map), f("tensor", s.tensor), f("from", s.from), f("tile", s.tile), f("to", s.to), f("offset", s.offset);
+    f("predicate", s.predicate), f("mbarriers", s.mbarriers), f("stage", s.stage);
 }
 void fields_of(MaybeConst<WaitCopies> auto& s, auto&& f) {
     f("pending", s.pending), f("mbarriers", s.mbarriers), f("stage", s.stage), f("parity", s.parity);

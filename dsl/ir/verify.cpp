@@ -188,6 +188,32 @@ public:
             for (const ViewAxis& axis : view->axes) scopes_.verify_expression(at_, axis.offset);
         copied(s.from.space, memory(s.from.space, s.from.memory), s.to.space, memory(s.to.space, s.to.memory));
         mbarrier(s.mbarriers, s.stage);
+        require(!s.tensor || s.mbarriers >= 0, "mbarrier", nullptr, "mbarriers count what tensor maps copy");
+        require(!s.tensor || s.per_thread.empty(), "per-thread", nullptr, "one thread copies a box");
+    }
+    void operator()(const CopyBox& s) {
+        in_stage(Stage::lowered);
+        require(s.map >= 0 && static_cast<std::size_t>(s.map) < program_.maps.size(), "index-range", nullptr,
+                "the program has no such tensor map");
+        const TensorMap& map = program_.maps[s.map];
+        const Memory tensor = memory(Space::global, s.tensor), tile = memory(Space::shared, s.tile);
+        require(started_.count(s.tile) == 0, "mbarrier", nullptr, "mbarriers are neither loaded nor stored");
+        require(map.tensor == s.tensor, "copy", nullptr, "the tensor of a box is its map's");
+        copied(Space::global, tensor, Space::shared, tile);
+        require(s.mbarriers >= 0, "mbarrier", nullptr, "mbarriers count what tensor maps copy");
+        mbarrier(s.mbarriers, s.stage);
+        numbers(s.from, tensor.rank), numbers(s.to, tile.rank), numbers({s.offset}, 1);
+        scopes_.verify_expression(at_, s.predicate);
+        require(s.predicate->type == boolean && s.predicate->scalar(), "predicate", s.predicate,
+                "a predicate is boolean and of rank 0");
+        const SharedTile& into = program_.shared[s.tile];
+        const Swizzle plain, wanted = map.swizzle > 0 ? engine_swizzle(map.swizzle, bits_of(tile.type)) : plain;
+        require(into.swizzle.bits == wanted.bits &&
+                    (wanted.bits == 0 || (into.swizzle.base == wanted.base && into.swizzle.shift == wanted.shift)),
+                "swizzle", nullptr, "the tile has not the swizzle of the map");
+        require(into.byte_offset % map.alignment() == 0, "align", nullptr,
+                "the tile's place does not suit what the copy engine writes");
+        require(map.box.count() <= into.shape.count(), "lanes", nullptr, "the box is larger than the tile");
     }
     void operator()(const CopyVector& s) {
         in_stage(Stage::lowered);
@@ -303,6 +329,15 @@ private:
         scopes_.verify_expression(at_, number);
         require(number->scalar() && number->type == (program_.stage == Stage::recorded ? i64 : i32), "operand-type",
                 number, "a stage or parity is of rank 0 and i64, lowered i32");
+    }
+
+    void numbers(const std::vector<Ref>& list, int count) {
+        require(list.size() == static_cast<std::size_t>(count), "coordinates", nullptr,
+                "there is a coordinate for each axis of the memory");
+        for (Ref number : list) {
+            scopes_.verify_expression(at_, number);
+            require(number->scalar() && number->type == i32, "coordinates", number, "coordinates are i32 of rank 0");
+        }
     }
 
     void rule(int index, Ref bad, Ref value) {

@@ -61,6 +61,30 @@ void verify_shared(const Diagnosis& at) {
     }
 }
 
+void verify_maps(const Diagnosis& at) {
+    const Program& p = at.program;
+    at.require(p.maps.empty() || p.stage == Stage::lowered, "stage", nullptr, "a recorded program has no tensor maps");
+    at.require(p.maps.size() <= TensorMap::most, "map", nullptr, "a program has more tensor maps than a launch takes");
+    for (const TensorMap& m : p.maps) {
+        at.require(m.tensor >= 0 && static_cast<std::size_t>(m.tensor) < p.tensors.size(), "index-range", nullptr,
+                   "a map is of no tensor of the program");
+        const TensorParam& t = p.tensors[static_cast<std::size_t>(m.tensor)];
+        const int rank = static_cast<int>(t.axes.size());
+        at.require(m.box.rank() == rank && rank >= 1 && rank <= TensorMap::most_axes, "map", nullptr,
+                   "a box has an extent for each axis of its tensor, of 1 to 5");
+        for (const std::int64_t side : m.box)
+            at.require(side >= 1 && side <= TensorMap::most_side, "map", nullptr, "a side of a box is 1 to 256");
+        const std::int64_t row = m.box.back() * bits_of(t.type);
+        at.require(bits_of(t.type) % 8 == 0 && row % 128 == 0 && t.align % 16 == 0, "map", nullptr,
+                   "a box has rows of whole elements and multiples of 16 bytes, and its tensor such a base");
+        at.require(m.swizzle == 0 || ((m.swizzle == 32 || m.swizzle == 64 || m.swizzle == 128) && row == m.swizzle * 8),
+                   "map", nullptr, "a swizzle is over the 32, 64 or 128 bytes of a row");
+        const auto* step = t.axes.back().stride->as<Constant>();
+        at.require(step && step->bits == 1, "map", nullptr, "the last axis of a mapped tensor is contiguous");
+        for (const Axis& axis : t.axes) at.require(axis.inner == 1, "map", nullptr, "a mapped axis is packed");
+    }
+}
+
 void verify_rules(const Diagnosis& at) {
     const Program& p = at.program;
     at.require(p.rules.size() <= most_rules, "rules", nullptr, "a program has more rules than a record can tell apart");
@@ -91,11 +115,13 @@ void verify_tables(const Program& p, Scopes& scopes) {
     std::vector<std::string> arguments;
     for (const TensorParam& t : p.tensors) arguments.push_back(t.name);
     for (const ScalarParam& s : p.scalars) arguments.push_back(s.name);
+    for (const TensorMap& m : p.maps) arguments.push_back(m.name);
     verify_names(at, arguments, "two launch arguments bear one name");
     verify_names(at, p.locals, "two locals bear one name");
     verify_tensors(at, scopes);
     for (Ref extent : p.grid) verify_launch_number(at, scopes, extent, "grid");
     verify_shared(at);
+    verify_maps(at);
     verify_rules(at);
     verify_arrays(at);
 }

@@ -54,10 +54,11 @@ public:
     }
 
 private:
-    void insert(Memories& into, const ir::Access& a) const {
-        const auto i = static_cast<std::size_t>(a.memory);
-        if (!plan_.needs_order(a.space, a.memory)) return;
-        into.insert({a.space, a.space == ir::Space::shared ? program_.shared[i].byte_offset : a.memory});
+    void insert(Memories& into, const ir::Access& a) const { insert(into, a.space, a.memory); }
+    void insert(Memories& into, ir::Space space, int memory) const {
+        if (!plan_.needs_order(space, memory)) return;
+        const auto i = static_cast<std::size_t>(memory);
+        into.insert({space, space == ir::Space::shared ? program_.shared[i].byte_offset : memory});
     }
     void insert_mbarriers(Memories& into, int tile) const {
         if (tile >= 0) into.insert({ir::Space::shared, program_.shared[static_cast<std::size_t>(tile)].byte_offset});
@@ -72,6 +73,10 @@ private:
         if (const auto* copy = s.as<ir::CopyVector>()) {
             if (after) insert(t.written, copy->to), insert(t.read, copy->from);
             insert_mbarriers(t.read, copy->mbarriers);
+        }
+        if (const auto* box = s.as<ir::CopyBox>()) {
+            if (after) insert(t.written, ir::Space::shared, box->tile), insert(t.read, ir::Space::global, box->tensor);
+            insert_mbarriers(t.read, box->mbarriers);
         }
         if (const auto* wait = s.as<ir::WaitCopies>()) {
             insert_mbarriers(t.read, wait->mbarriers);

@@ -8,6 +8,7 @@ namespace tessera::lower {
 /// Every vector or row is started by one thread: a vector by the one that a load of the tile by the same vectors would
 /// give it to.
 void TileCode::copy_piece(const ir::Copy& copy) {
+    if (copy.tensor) return copy_box(copy);
     int axis = -1, vector = 1;
     const Layout layout = copy_layout(in_, copy, place_, target_, axis, vector);
     const Ref stage = copy.stage ? e_.narrow(scalar(copy.stage)) : nullptr;
@@ -38,7 +39,7 @@ void TileCode::hoist_barrier(ir::Body& body) const {
     ir::Body& inner = body.back().as<ir::For>()->body;
     bool copies = false, others = false;
     ir::for_each_statement(inner, [&](const ir::Statement& s) {
-        copies = copies || s.as<ir::CopyVector>();
+        copies = copies || s.as<ir::CopyVector>() || s.as<ir::CopyBox>();
         others = others || s.as<ir::LoadVector>() || s.as<ir::StoreVector>() || s.as<ir::AtomicAdd>();
     });
     const auto first =

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
+#include "dsl/ir/walk.hpp"
 #include "dsl/lower/barriers.hpp"
 #include "dsl/lower/global_order.hpp"
 #include "dsl/lower/name_shared.hpp"
@@ -19,13 +20,26 @@ std::int64_t bytes_of(const ir::SharedTile& tile) {
     return ((tile.shape.count() * bits_of(tile.type) + 7) / 8 + line - 1) / line * line;
 }
 
-/// Pass: a place in the block's shared memory for every tile, in order, each at a multiple of 128 bytes. The tiles past
-/// `given` are the lowering's own, written and read back at once: where all together would take much, the large ones of
-/// them share one place, at the price of barriers between them.
+/// What the place of each tile is a multiple of: more than a line where the copy engine swizzles.
+std::vector<std::int64_t> alignments(const ir::Program& program) {
+    std::vector<std::int64_t> bytes(program.shared.size(), 128);
+    ir::for_each_statement(program.body, [&](const ir::Statement& s) {
+        const auto* box = s.as<ir::CopyBox>();
+        if (!box) return;
+        std::int64_t& tile = bytes[static_cast<std::size_t>(box->tile)];
+        tile = std::max<std::int64_t>(tile, program.maps[static_cast<std::size_t>(box->map)].alignment());
+    });
+    return bytes;
+}
+
+/// Pass: a place in the block's shared memory for every tile, in order, each at a multiple of 128 bytes or more. The
+/// tiles past `given` are the lowering's own, written and read back at once: where all together would take much, the
+/// large ones of them share one place, at the price of barriers between them.
 void place_shared_tiles(ir::Program& program, std::size_t given, const Target& target) {
     constexpr std::int64_t much = 48 * 1024, large = 1024;
     std::int64_t all = 0;
     for (const ir::SharedTile& tile : program.shared) all += bytes_of(tile);
+    const std::vector<std::int64_t> multiples = alignments(program);
     std::int64_t next = 0, common = -1, common_bytes = 0;
     for (std::size_t i = 0; i < program.shared.size(); ++i)
         if (i >= given && all > much && bytes_of(program.shared[i]) >= large)
@@ -37,6 +51,7 @@ void place_shared_tiles(ir::Program& program, std::size_t given, const Target& t
             tile.byte_offset = common;
             continue;
         }
+        next = (next + multiples[i] - 1) / multiples[i] * multiples[i];
         tile.byte_offset = next;
         if (shares) common = next;
         next += shares ? common_bytes : bytes_of(tile);

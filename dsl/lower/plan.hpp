@@ -60,6 +60,10 @@ int longest_vector(const ir::Program& program, const ir::View& view, const Targe
 Layout copy_layout(const ir::Program& program, const ir::Copy& copy, const Place& place, const Target& target,
                    int& axis, int& vector);
 
+/// The boxes that the copy engine takes for a copy by a tensor map; without a name. Errors: UsageError that says what
+/// it cannot do and what would help.
+ir::TensorMap box_of(const ir::Program& program, const ir::Copy& copy, const Place& place);
+
 /// Index into View::axes of each tile axis.
 std::vector<int> tile_axes(const ir::View& view);
 

@@ -13,7 +13,7 @@
 //   statements.cpp  the walk over the tile program          elements.cpp  one element, or one packed word, of a tree
 //   memory.cpp      addresses, masks, vectors               reduce.cpp    registers, lanes, warps
 //   least.cpp       selection                               mma.cpp       tensor cores
-//   scan.cpp        running sums
+//   scan.cpp        running sums                            copy.cpp, box.cpp  asynchronous copies
 
 namespace tessera::lower {
 
@@ -114,6 +114,9 @@ private:
 
     // copy.cpp
     void copy_piece(const ir::Copy& copy);
+    void copy_box(const ir::Copy& copy);
+    int map_of(const ir::Copy& copy);
+    Ref box_coordinate(Ref offset);
     void wait(const ir::WaitCopies& wait);
     void hoist_barrier(ir::Body& body) const;
 

@@ -101,8 +101,25 @@ Layout bulk_layout(const ir::Program& program, const ir::Copy& copy, const Shape
 
 }  // namespace
 
+namespace {
+
+/// All of the piece for one thread.
+Layout box_layout(const ir::Copy& copy) {
+    Layout layout;
+    for (const ir::ViewAxis& a : copy.to.axes)
+        if (!a.picked) layout.axes.push_back({{a.extent, 0}});
+    return canonical(std::move(layout));
+}
+
+}  // namespace
+
 Layout copy_layout(const ir::Program& program, const ir::Copy& copy, const Place& place, const Target& target,
                    int& axis, int& vector) {
+    if (copy.tensor) {
+        axis = -1, vector = 1;
+        box_of(program, copy, place);
+        return box_layout(copy);
+    }
     int there = -1;
     vector =
         std::min(longest_vector(program, copy.from, target, axis), longest_vector(program, copy.to, target, there));

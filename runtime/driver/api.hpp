@@ -53,6 +53,18 @@ struct Copy2D {
 };
 static_assert(sizeof(Copy2D) == 128);
 
+/// CUtensorMap: a kernel's argument that tells the copy engine about a tensor.
+struct alignas(64) TensorMapWords {
+    std::uint64_t words[16];
+};
+static_assert(sizeof(TensorMapWords) == 128);
+
+namespace tensor_map_code {  // CUtensorMapDataType by the bytes of an element; CUtensorMapSwizzle; …L2promotion
+inline constexpr int u8 = 0, u16 = 1, u32 = 2, u64 = 4;
+inline constexpr int swizzle_none = 0, swizzle_32 = 1, swizzle_64 = 2, swizzle_128 = 3;
+inline constexpr int promote_128 = 2, promote_256 = 3;
+}  // namespace tensor_map_code
+
 inline constexpr int launch_cooperative = 2,
                      launch_early = 6;  // CUlaunchAttributeID; early: programmatic serialization
 
@@ -127,6 +139,9 @@ inline constexpr int capture_mode_relaxed = 2;
     ENTRY(kernel_function, "cuKernelGetFunction", (void**, void*))                                                  \
     ENTRY(kernel_set_attribute, "cuKernelSetAttribute", (int, int, void*, int))                                     \
     ENTRY(resident_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (int*, void*, int, std::size_t))          \
+    ENTRY(encode_tensor_map, "cuTensorMapEncodeTiled",                                                              \
+          (TensorMapWords*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*, const std::uint32_t*, \
+           const std::uint32_t*, int, int, int, int))                                                               \
     ENTRY(launch, "cuLaunchKernel",                                                                                 \
           (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**))     \
     ENTRY(launch_with, "cuLaunchKernelEx", (const LaunchConfiguration*, void*, void**, void**))

@@ -28,9 +28,13 @@ Program column_sums(Copies engine) {
         const Index block = k.grid(4).x;
         const auto tile = k.shared<f32>("tile", {4, 1024});
         auto sum = k.variable(full({1024}, Value<f32, 0>(0.0f)));
+        const std::int64_t box = engine == Copies::tensor ? 256 : 1024;
         k.pipelined(
             rows, {.stages = 4, .engine = engine},
-            [&](Index i, Index slot) { copy_async(tile[slot].whole(), x[i].block({1024}, {block})); },
+            [&](Index i, Index slot) {
+                for (std::int64_t at = 0; at < 1024; at += box)
+                    copy_async(tile[slot].window({box}, {at}), x[i].window({box}, {block * 1024 + at}));
+            },
             [&](Index, Index slot) { sum = sum.get() + load(tile[slot].whole()); });
         store(y.block({1024}, {block}), sum.get());
     });
@@ -65,7 +69,7 @@ TEST_CASE("compiles: pipelines of copies, to the instructions of their engine", 
         return;
     }
     for (const Target& target : {Target::h200(), Target::b200()})
-        for (const Copies engine : {Copies::vectors, Copies::bulk}) {
+        for (const Copies engine : {Copies::vectors, Copies::bulk, Copies::tensor}) {
             const Compiled compiled = compile_for(column_sums(engine), target);
             INFO(target.arch() << "\n" << compiled.cuda_text << "\n" << compiled.log);
             CHECK(compiled.log.find("warning") == std::string::npos);
@@ -82,7 +86,14 @@ TEST_CASE("compiles: pipelines of copies, to the instructions of their engine", 
                 CHECK(count(sass, "DEPBAR.LE SB0, 0x2") == 1);
                 CHECK(count(sass, "UBLKCP") == 0);
             } else {
-                CHECK(count(sass, "UBLKCP") == 4);
+                if (engine == Copies::tensor) {
+                    CHECK(count(sass, "UTMALDG.2D") == 16);  // boxes of 256 columns
+                    CHECK(count(sass, "UTMACCTL.PF") == 1);  // the map is fetched ahead
+                    CHECK(count(sass, "UBLKCP") == 0);
+                } else {
+                    CHECK(count(sass, "UBLKCP") == 4);
+                    CHECK(count(sass, "UTMALDG") == 0);
+                }
                 CHECK(count(sass, "SYNCS.EXCH.64") == 4);           // an mbarrier a stage is started
                 CHECK(count(sass, "SYNCS.PHASECHK.TRANS64") >= 1);  // and waited for
                 CHECK(count(sass, "LDGSTS") == 0);

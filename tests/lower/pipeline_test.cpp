@@ -3,8 +3,8 @@
 
 #include "tests/lower/run.hpp"
 
-// k.pipelined by vectors and in bulk: every iteration reads its own copies, no copy is started past the last one, one
-// barrier a turn suffices, and whatever is taken away is noticed.
+// k.pipelined by vectors, in bulk and by tensor maps: every iteration reads its own copies, no copy is started past the
+// last one, one barrier a turn suffices, and whatever is taken away is noticed.
 
 using namespace tessera;
 using namespace tessera::test;
@@ -91,13 +91,16 @@ std::string refused(const std::function<void(Kernel&)>& body) {
 }  // namespace
 
 TEST_CASE("every iteration of a pipeline reads its own copies", "[lower][pipeline]") {
-    for (const Copies engine : {Copies::vectors, Copies::bulk})
+    for (const Copies engine : {Copies::vectors, Copies::bulk, Copies::tensor})
         for (const int stages : {2, 3, 5})
             for (const int threads : {32, 128})
                 on_targets(sum_of_tiles({stages, threads, engine}), [&](const Lowered& kernel) {
-                    INFO(stages << " stages, " << threads << " threads, bulk " << (engine == Copies::bulk));
+                    INFO(stages << " stages, " << threads << " threads, engine " << static_cast<int>(engine));
                     const bool bulk = kernel.text().find("cp.async.bulk.shared::cluster") != std::string::npos;
+                    const bool tensor =
+                        kernel.text().find("cp.async.bulk.tensor.3d.shared::cluster") != std::string::npos;
                     CHECK(bulk == (engine == Copies::bulk));
+                    CHECK(tensor == (engine == Copies::tensor));
                     for (const std::uint64_t count : {0u, 1u, 2u, 3u, 4u, 7u}) {
                         constexpr std::size_t items = 7;
                         auto x = numbers<float>(items * rows * cols);
@@ -122,7 +125,7 @@ TEST_CASE("a turn of a pipeline needs one barrier, of its own copies none", "[lo
             }
         return n;
     };
-    for (const Copies engine : {Copies::vectors, Copies::bulk})
+    for (const Copies engine : {Copies::vectors, Copies::bulk, Copies::tensor})
         CHECK(barriers_in_loop(sum_of_tiles({3, 128, engine})) == 1);
     const auto own = record("kernel", [](Kernel& k) {
         const Dim items = k.dim("items");
@@ -151,7 +154,7 @@ TEST_CASE("a turn of a pipeline needs one barrier, of its own copies none", "[lo
 }
 
 TEST_CASE("a count that is a number starts no copy past it", "[lower][pipeline]") {
-    for (const Copies engine : {Copies::vectors, Copies::bulk})
+    for (const Copies engine : {Copies::vectors, Copies::bulk, Copies::tensor})
         for (const std::int64_t count : {0, 1, 2, 9}) {
             const auto program = record("kernel", [=](Kernel& k) {
                 const auto x = k.input<f32>("x", {9, 64});
@@ -204,8 +207,9 @@ TEST_CASE("rows of a bulk copy that are outside are left as they were, and count
 }
 
 TEST_CASE("a pipeline that lacks its wait, its barrier or its arrival is told so", "[lower][pipeline]") {
-    const Program vectors = sum_of_tiles({3, 128, Copies::vectors}), bulk = sum_of_tiles({3, 128, Copies::bulk});
-    for (const Program* p : {&vectors, &bulk}) {
+    const Program vectors = sum_of_tiles({3, 128, Copies::vectors}), bulk = sum_of_tiles({3, 128, Copies::bulk}),
+                  tensor = sum_of_tiles({3, 128, Copies::tensor});
+    for (const Program* p : {&vectors, &bulk, &tensor}) {
         CHECK_THAT(
             said_without(*p, erase<ir::WaitCopies>),
             Catch::Contains("meets a copy that is under way, started at") && Catch::Contains("pipeline_test.cpp"));
@@ -220,10 +224,13 @@ TEST_CASE("a pipeline that lacks its wait, its barrier or its arrival is told so
                                 return true;
                             }),
                Catch::Contains("meets a copy that is under way"));
-    CHECK_THAT(said_without(bulk, erase<ir::CommitCopies>),
-               Catch::Contains("the wait for full[0] to complete its phase of parity 0 never ends: nothing arrives") &&
-                   Catch::Contains("pipeline_test.cpp"));
-    CHECK_THAT(said_without(bulk, erase<ir::InitMbarriers>), Catch::Contains("that nothing has written"));
+    for (const Program* p : {&bulk, &tensor}) {
+        CHECK_THAT(
+            said_without(*p, erase<ir::CommitCopies>),
+            Catch::Contains("the wait for full[0] to complete its phase of parity 0 never ends: nothing arrives") &&
+                Catch::Contains("pipeline_test.cpp"));
+        CHECK_THAT(said_without(*p, erase<ir::InitMbarriers>), Catch::Contains("that nothing has written"));
+    }
     // A slot that is still read: the copies go one slot too far back.
     const auto early = record("kernel", [](Kernel& k) {
         const auto x = k.input<f32>("x", {6, 8, 32});

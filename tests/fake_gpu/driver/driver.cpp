@@ -109,6 +109,12 @@ int count_of(const char* symbol) {
 }
 
 Launch last_launch() { return state().launch; }
+TensorMap last_map() {
+    const std::lock_guard lock(state().mutex);
+    return state().map;
+}
+void watch_argument(int index) { state().watched = index; }
+const std::uint64_t* watched_words() { return state().words; }
 
 void fail_next(const char* symbol, int result, int times) {
     const std::lock_guard lock(state().mutex);
@@ -156,12 +162,14 @@ using tessera::runtime::LaunchConfiguration;
 
 namespace {
 
-int note_launch(const char* symbol, void* kernel, void* handle, const Launch& launch) {
+int note_launch(const char* symbol, void* kernel, void* handle, void** arguments, const Launch& launch) {
     if (const int result = enter_stream(symbol, handle)) return result;
     if (!kernel || static_cast<Kernel*>(kernel)->name[0] == '\0') return invalid_handle;
     {
         const std::lock_guard lock(state().mutex);
         state().launch = launch;
+        if (const int index = state().watched; index >= 0)
+            std::memcpy(state().words, arguments[index], sizeof state().words);
     }
     if (auto* const action = state().action.load()) action();
     return success;
@@ -416,6 +424,21 @@ int cuKernelGetFunction(void** function, void* kernel) {
     *function = kernel;
     return success;
 }
+int cuTensorMapEncodeTiled(tessera::runtime::TensorMapWords* map, int element, unsigned rank, void* address,
+                           const std::uint64_t* extents, const std::uint64_t* strides, const std::uint32_t* box,
+                           const std::uint32_t* steps, int interleave, int swizzle, int promotion, int fill) {
+    if (const int result = enter_context("cuTensorMapEncodeTiled")) return result;
+    if (rank < 1 || rank > 5 || reinterpret_cast<std::uintptr_t>(map) % 64 != 0) return invalid_value;
+    const std::lock_guard lock(state().mutex);
+    tessera::fake::TensorMap& m = state().map;
+    m = {element, rank, reinterpret_cast<std::uint64_t>(address), {}, {}, {}, {}, interleave, swizzle, promotion, fill};
+    for (unsigned i = 0; i < rank; ++i) {
+        m.extents[i] = extents[i], m.box[i] = box[i], m.steps[i] = steps[i];
+        if (i + 1 < rank) m.strides[i] = strides[i];
+    }
+    *map = {{m.address, ++state().maps}};
+    return success;
+}
 int cuKernelSetAttribute(int, int, void*, int) { return success; }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* kernel, int threads, std::size_t) {
     if (const int result = enter_context("cuOccupancyMaxActiveBlocksPerMultiprocessor")) return result;
@@ -424,11 +447,11 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* kernel, int t
     return success;
 }
 int cuLaunchKernel(void* kernel, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
-                   unsigned shared_bytes, void* stream, void**, void**) {
-    return note_launch("cuLaunchKernel", kernel, stream, {stream, blocks, threads, shared_bytes, 0, 0});
+                   unsigned shared_bytes, void* stream, void** arguments, void**) {
+    return note_launch("cuLaunchKernel", kernel, stream, arguments, {stream, blocks, threads, shared_bytes, 0, 0});
 }
-int cuLaunchKernelEx(const LaunchConfiguration* c, void* kernel, void**, void**) {
-    return note_launch("cuLaunchKernelEx", kernel, c->stream,
+int cuLaunchKernelEx(const LaunchConfiguration* c, void* kernel, void** arguments, void**) {
+    return note_launch("cuLaunchKernelEx", kernel, c->stream, arguments,
                        {c->stream, c->blocks_x, c->threads_x, c->shared_bytes, static_cast<int>(c->attribute_count),
                         c->attribute_count > 0 ? c->attributes[0].id : 0});
 }

@@ -27,6 +27,21 @@ struct Launch {
     int first_attribute;  // its id; 0: none
 };
 
+/// A tensor map as the driver was asked to encode it. The words of it begin with the address and the number of maps
+/// that were encoded so far.
+struct TensorMap {
+    int element;
+    unsigned rank;
+    std::uint64_t address, extents[5], strides[4];
+    std::uint32_t box[5], steps[5];
+    int interleave, swizzle, promotion, fill;
+};
+TensorMap last_map();
+
+/// Launches keep 16 words from where their argument of this index lies; −1: none.
+void watch_argument(int index);
+const std::uint64_t* watched_words();
+
 void forget_calls();
 std::size_t call_count();
 Call call(std::size_t index);

@@ -58,6 +58,10 @@ struct State {
     Call calls[most_calls];
     std::atomic<std::size_t> count{0};
     Launch launch{};
+    TensorMap map{};
+    std::uint64_t maps = 0;  // encoded
+    std::atomic<int> watched{-1};
+    std::uint64_t words[16] = {};
     std::atomic<void (*)()> action{nullptr};
     Context* primary[device_count] = {};
     std::atomic<long> live{0}, events{0};
