@@ -17,6 +17,14 @@ TensorView flat(const TensorView& t) {
     return result;
 }
 
+/// A matrix (n, K) as (K / 32 or 64, n, …): rows of 128 bytes.
+TensorView in_lines(const TensorView& t) {
+    const std::int64_t line = 128 * 8 / bits_of(t.element);
+    TensorView result = t;
+    result.extents = {t.extents[1] / line, t.extents[0], line}, result.strides = {line, t.extents[1], 1};
+    return result;
+}
+
 /// The kernel is started while the one ahead of it in the stream, which made its inputs, still runs.
 constexpr LaunchOptions early{.dependent = true};
 
@@ -38,7 +46,7 @@ void launch_norm_product(const Stream& stream, const TensorView& residual, const
     Engine::of(stream)
         .kernel(stream, KernelId(names::product, {form.columns, form.inner, form.rounded}),
                 [&] { return norm_product_program(form); })
-        .launch(stream, {residual, fn, out.products, out.squares});
+        .launch(stream, {in_lines(residual), in_lines(fn), out.products, out.squares});
 }
 
 void launch_norm_reduce(const Stream& stream, const SplitProducts& parts, std::int64_t inner, float eps,
