@@ -7,6 +7,7 @@
 #include "dsl/emit/c_types.hpp"
 #include "dsl/emit/signature.hpp"
 #include "dsl/emit/statement.hpp"
+#include "dsl/ir/walk.hpp"
 
 namespace tessera::emit {
 
@@ -25,14 +26,24 @@ std::string note_of(const ir::SharedTile& tile) {
     return note;
 }
 
+/// Of shared memory, in bytes: what tensor cores read there, or the copy engine swizzles, lies at multiples of 8 rows of
+/// up to 128.
+int alignment_of(const ir::Program& program) {
+    int bytes = 128;
+    for (const ir::TensorMap& map : program.maps) bytes = std::max(bytes, map.alignment());
+    ir::for_each_statement(program.body, [&](const ir::Statement& s) {
+        if (s.as<ir::WarpgroupMma>()) bytes = 1024;
+    });
+    return bytes;
+}
+
 void declare_shared(const ir::Program& program, const Names& names, Writer& writer) {
     if (program.shared.empty()) return;
     const bool fixed = dynamic_shared_bytes(program) == 0;
-    int align = 128;
-    for (const ir::TensorMap& map : program.maps) align = std::max(align, map.alignment());
-    writer.line(fmt::format("{}__shared__ __align__({}) unsigned char {}[{}];", fixed ? "" : "extern ", align,
-                            Names::shared_memory, fixed ? std::to_string(program.shared_bytes) : ""),
-                fixed ? "" : fmt::format("{} bytes, given at launch", program.shared_bytes));
+    writer.line(
+        fmt::format("{}__shared__ __align__({}) unsigned char {}[{}];", fixed ? "" : "extern ", alignment_of(program),
+                    Names::shared_memory, fixed ? std::to_string(program.shared_bytes) : ""),
+        fixed ? "" : fmt::format("{} bytes, given at launch", program.shared_bytes));
     for (std::size_t i = 0; i < program.shared.size(); ++i) {
         const ir::SharedTile& tile = program.shared[i];
         require_internal(tile.byte_offset >= 0, "a shared tile without a place");

@@ -21,9 +21,23 @@ const std::string& HelperSet::use(std::string_view name) {
     throw InternalError("there is no device helper called " + std::string(name));
 }
 
+namespace {
+
+template <class Kind>
+void insert_sorted(std::vector<Kind>& all, const Kind& helper) {
+    const auto at = std::lower_bound(all.begin(), all.end(), helper);
+    if (at == all.end() || !(*at == helper)) all.insert(at, helper);
+}
+
+}  // namespace
+
 std::string HelperSet::use(const MemoryHelper& helper) {
-    const auto at = std::lower_bound(memory_.begin(), memory_.end(), helper);
-    if (at == memory_.end() || !(*at == helper)) memory_.insert(at, helper);
+    insert_sorted(memory_, helper);
+    return name_of(helper);
+}
+
+std::string HelperSet::use(const ProductHelper& helper) {
+    insert_sorted(products_, helper);
     return name_of(helper);
 }
 
@@ -33,6 +47,7 @@ std::string HelperSet::text() const {
     for (std::size_t i = 0; i < table.size(); ++i)
         if (used_[i]) out += table[i].text, out += '\n';
     for (const MemoryHelper& helper : memory_) out += text_of(helper), out += '\n';
+    for (const ProductHelper& helper : products_) out += text_of(helper), out += '\n';
     return out;
 }
 

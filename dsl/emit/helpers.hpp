@@ -7,6 +7,7 @@
 
 #include "dsl/base/target.hpp"
 #include "dsl/emit/memory_helpers.hpp"
+#include "dsl/emit/product_helpers.hpp"
 
 namespace tessera::emit {
 
@@ -43,13 +44,17 @@ public:
     /// Marks an access helper as used; returns its function's name.
     std::string use(const MemoryHelper& helper);
 
+    /// The same for one that starts a product.
+    std::string use(const ProductHelper& helper);
+
     /// Text of all used ones, in fixed order.
     std::string text() const;
 
 private:
     int sm_;
-    std::vector<bool> used_;            // by table row
-    std::vector<MemoryHelper> memory_;  // sorted, without duplicates
+    std::vector<bool> used_;               // by table row
+    std::vector<MemoryHelper> memory_;     // sorted, without duplicates
+    std::vector<ProductHelper> products_;  // the same
 };
 
 }  // namespace tessera::emit

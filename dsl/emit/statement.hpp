@@ -45,6 +45,13 @@ private:
     void print_bulk(const ir::CopyVector& copy);
     std::string mbarrier(int tile, ir::Ref stage);
 
+    // product.cpp
+    void print(const ir::WarpgroupMma& product);
+    void print(const ir::MmaFence& fence);
+    void print(const ir::MmaWait& wait);
+    void print(const ir::ProxyFence&);
+    Text matrix(int tile, ir::Ref offset);
+
     // group_access.cpp
     void load_groups(const ir::LoadVector& load);
     void store_groups(const ir::StoreVector& store);

@@ -40,12 +40,6 @@ struct TensorOptions {
     AxisStride strides[Shape::max_rank] = {};
 };
 
-/// XOR swizzle of a shared tile's element offsets: bits [shift, shift + bits) of (offset >> base) are XORed into its
-/// bits [0, bits). Runs of 2^base elements stay together.
-struct SwizzleOptions {
-    int bits = 0, base = 0, shift = 0;
-};
-
 /// Who makes the copies of k.pipelined: vectors (cp.async), bulk (rows by the copy engine), tensor (pieces by it).
 using ir::Copies;
 

@@ -112,6 +112,12 @@ public:
     }
 };
 
+/// XOR swizzle of a shared tile's element offsets: bits [shift, shift + bits) of (offset >> base) are XORed into its
+/// bits [0, bits). Runs of 2^base elements stay together.
+struct SwizzleOptions {
+    int bits = 0, base = 0, shift = 0;
+};
+
 /// A tile in the block's shared memory. Barriers between writers and readers are placed by the lowering.
 template <Element T, int R>
 class Shared : public detail::Addressable<T, R> {

@@ -172,6 +172,40 @@ private:
         numbering_.emit(std::move(draft));
     }
 
+    void statement(const ir::Statement& s, const ir::WarpgroupMma& op) {
+        const Element type = program_.shared.at(static_cast<std::size_t>(op.b_tile)).type;
+        const ProductInfo info{type, op.columns, !op.a.empty(), static_cast<std::uint32_t>(code_.accesses.size())};
+        Draft draft{Kind::product, false, nullptr, static_cast<std::uint32_t>(code_.products.size()), {}, {}};
+        const std::size_t first = values_.known_index(op.into), below = static_cast<std::size_t>(op.rows_apart);
+        std::vector<std::size_t> into;
+        for (std::size_t word = 0; word < static_cast<std::size_t>(op.columns) / 2; ++word)
+            into.push_back(first + word / 4 * 2 + word % 2 + (word % 4 < 2 ? 0 : below));
+        for (const std::size_t word : into) {
+            draft.ins.push_back(numbering_.per_thread(values_.read_words(op.array, word, s.place)[0]));
+            draft.outs.push_back(numbering_.fresh(false, false));
+        }
+        for (ir::Ref word : op.a) {
+            const Lanes elements = values_(word);
+            for (int i = 0; i < word->lanes(); ++i) draft.ins.push_back(numbering_.per_thread(elements[i]));
+        }
+        if (op.a.empty()) draft.ins.push_back(numbering_.per_thread(values_.integer(op.a_offset)));
+        draft.ins.push_back(numbering_.per_thread(values_.integer(op.b_offset)));
+        for (int tile : {op.b_tile, op.a_tile})
+            if (tile >= 0)
+                code_.accesses.push_back(
+                    {s.place, ir::Space::shared, tile, 0, 128 / bits_of(type), type, false, false, nullptr, 0});
+        for (std::size_t i = 0; i < into.size(); ++i) words_.set(op.array, into[i], draft.outs[i]);
+        code_.products.push_back(info);
+        numbering_.emit(std::move(draft));
+    }
+    void statement(const ir::Statement&, const ir::MmaFence&) {}
+    void statement(const ir::Statement&, const ir::MmaWait&) {
+        numbering_.emit({Kind::product_wait, true, nullptr, 0, {}, {}});
+    }
+    void statement(const ir::Statement&, const ir::ProxyFence&) {
+        numbering_.emit({Kind::proxy_fence, true, nullptr, 0, {}, {}});
+    }
+
     /// Offset, predicate and coordinates of either side, then the mbarrier's.
     void bulk(const ir::Statement& s, const ir::CopyVector& op) {
         Draft draft{Kind::bulk, false, nullptr, static_cast<std::uint32_t>(code_.accesses.size()), {}, {}};

@@ -21,12 +21,6 @@ std::size_t smallest_access(const ir::Program& program) {
     return static_cast<std::size_t>(bytes);
 }
 
-std::int64_t swizzled(std::int64_t offset, const ir::Swizzle& s) {
-    if (s.bits == 0) return offset;
-    const std::int64_t mask = (std::int64_t{1} << s.bits) - 1;
-    return offset ^ ((((offset >> s.base) >> s.shift) & mask) << s.base);
-}
-
 template <class Numbers>
 std::string list(const Numbers& numbers) {
     std::string text = "[";
@@ -43,7 +37,10 @@ const char* kind_of(const AccessInfo& info) { return info.add ? "addition" : inf
 }  // namespace
 
 AccessChecker::AccessChecker(const Launch& launch, const Code& code)
-    : launch_(launch), code_(code), copies_(static_cast<std::size_t>(launch.program.shared_bytes)) {
+    : launch_(launch),
+      code_(code),
+      copies_(static_cast<std::size_t>(launch.program.shared_bytes)),
+      products_(code.products.empty() ? 0 : static_cast<std::size_t>(launch.program.shared_bytes)) {
     const ir::Program& p = launch.program;
     if (!p.shared.empty()) history_.emplace(static_cast<std::size_t>(p.shared_bytes), smallest_access(p), p.threads);
 }
@@ -52,6 +49,7 @@ void AccessChecker::begin_block(std::int64_t block) {
     block_ = block;
     copies_.clear();
     mbarriers_.clear();
+    products_.clear();
     if (history_) history_->begin_block();
 }
 
@@ -82,7 +80,7 @@ void AccessChecker::check(const AccessInfo& info, const VectorAccess& access, co
         if (at.global())
             check_sources(at);
         else
-            check_copies(at), check_order(at);
+            check_copies(at), check_operands(at), check_order(at);
     }
 }
 
@@ -119,7 +117,7 @@ std::int64_t AccessChecker::expected_offset(const Where& at, int lane) const {
     }
     const ir::SharedTile& tile = launch_.program.shared[at.memory()];
     for (int a = 0; a < at.info.coordinates; ++a) offset = offset * tile.shape[a] + coordinate(a);
-    return swizzled(offset, tile.swizzle);
+    return tile.swizzle(offset);
 }
 
 /// Whether each next lane lies one element further by the axis alone, so that the first lane speaks for all.

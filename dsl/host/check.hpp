@@ -11,6 +11,7 @@
 #include "dsl/host/history.hpp"
 #include "dsl/host/launch.hpp"
 #include "dsl/host/mbarriers.hpp"
+#include "dsl/host/products.hpp"
 
 namespace tessera::host {
 
@@ -33,6 +34,13 @@ public:
     void arrive(const AccessInfo& info, const std::int64_t* stage);
     void wait_phase(const AccessInfo& info, const std::int64_t* stage, std::int64_t parity);
     void barrier(int first_thread, int threads);
+
+    /// Tensor cores read `rows` rows of the tile that `info` names, of 32 bytes from this element offset on (before the
+    /// swizzle), for four warps from first_thread on; until wait_products(). Errors: as for accesses; UsageError if
+    /// threads have written there and not fenced it.
+    void start_product(const AccessInfo& info, std::int64_t offset, int rows, int first_thread);
+    void wait_products();
+    void fence_proxy();
 
     /// `coordinates`: a register of i64 for each axis. Threads first_thread … take part.
     /// Errors: UsageError with the writer's line; InternalError if offset and coordinates name different elements.
@@ -60,6 +68,8 @@ private:
     void check_order(const Where& at);
     void check_copies(const Where& at);
     void check_sources(const Where& at);
+    void check_operands(const Where& at);
+    void read_for_product(std::size_t byte, const AccessInfo& info, int first_thread);
     CopySource source_of(const Where& at) const;
     static CopySource source_at(std::size_t tensor, std::int64_t byte, std::int64_t bytes);
     void check_mbarrier(const AccessInfo& info, const std::int64_t* stage, std::size_t threads);
@@ -76,6 +86,7 @@ private:
     CopiesUnderWay copies_;
     std::vector<CopySource> sources_;  // by thread: of the copy being looked at
     Mbarriers mbarriers_;
+    ProductsUnderWay products_;
     std::size_t counted_by_ = CopiesUnderWay::none;  // what counts the bytes of the copy being looked at
     std::int64_t block_ = 0;
 };

@@ -41,6 +41,9 @@ enum class Kind : std::uint8_t {
     report,      // in[0]: where not 0, the record meets (rules[info], in[1], in[2])
     bounded,     // in[0]: where not 0, in[1] / in[2] lies outside of what the division at divisions[info] allows
     mma,         // outs = the first four ins + the product of the others; info: index into mmas
+    product,     // the same by four warps, under way until a wait; info: index into products
+    product_wait,
+    proxy_fence,  // tensor cores see what threads have written to shared memory
     finish,
 };
 
@@ -80,6 +83,14 @@ struct BoxInfo {
     std::uint32_t access;  // index into Code::accesses of a row in the tile; the next one is of the mbarrier
 };
 
+/// Its ins, in order: columns / 2 sums, of a its elements in registers or an offset (i64), and of b an offset.
+struct ProductInfo {
+    Element type;
+    int columns;
+    bool registers;         // a lies in registers
+    std::uint32_t operand;  // index into Code::accesses of what b, then a if it lies there, are in shared memory
+};
+
 struct UndefinedRead {
     Place place;
     std::string array;
@@ -96,7 +107,8 @@ struct Code {
     std::vector<UndefinedRead> undefined_reads;
     std::vector<Place> divisions;
     std::vector<Element> mmas;  // the operands' type
-    std::vector<int> rules;     // indices into Program::rules
+    std::vector<ProductInfo> products;
+    std::vector<int> rules;  // indices into Program::rules
     std::size_t file_bytes = 0;
 
     struct Initial {  // what a worker writes into its file before it starts

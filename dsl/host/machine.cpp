@@ -7,6 +7,8 @@
 #include "dsl/base/convert.hpp"
 #include "dsl/base/error.hpp"
 #include "dsl/host/mma.hpp"
+#include "dsl/host/warpgroup_mma.hpp"
+#include "dsl/ir/tensor_core.hpp"
 
 namespace tessera::host {
 
@@ -108,6 +110,13 @@ void Machine::run(Cursor& cursor) {
             case Kind::report: report(i, cursor); break;
             case Kind::bounded: check_division(i, cursor); break;
             case Kind::mma: mma(i, cursor); break;
+            case Kind::product: product(i, cursor); break;
+            case Kind::product_wait:
+                if (checker_) checker_->wait_products();
+                break;
+            case Kind::proxy_fence:
+                if (checker_) checker_->fence_proxy();
+                break;
             case Kind::finish: cursor.stop = Stop::finished; return;
         }
     }
@@ -162,6 +171,27 @@ void Machine::mma(const Instruction& i, const Cursor& cursor) {
     for (std::size_t k = 0; k < i.outs; ++k) outs[k] = at(operands[k], cursor);
     for (std::size_t k = 0; k < i.ins; ++k) ins[k] = at(operands[i.outs + k], cursor);
     multiply_and_add(code_.mmas[i.info], outs.data(), ins.data(), cursor.threads);
+}
+
+void Machine::product(const Instruction& i, const Cursor& cursor) {
+    const ProductInfo& info = code_.products[i.info];
+    std::array<void*, most_product_sums> outs{};
+    std::array<const void*, most_product_sums + most_product_operands> ins{};
+    const Operand* operands = code_.operands.data() + i.operands;
+    for (std::size_t k = 0; k < i.outs; ++k) outs[k] = at(operands[k], cursor);
+    for (std::size_t k = 0; k < i.ins; ++k) ins[k] = at(operands[i.outs + k], cursor);
+    const auto matrix = [&](std::size_t which, const void* offsets, int rows, std::size_t first) {
+        const AccessInfo& lies = code_.accesses[info.operand + which];
+        const std::int64_t offset = static_cast<const std::int64_t*>(offsets)[first];
+        if (checker_) checker_->start_product(lies, offset, rows, static_cast<int>(cursor.first + first));
+        return SharedMatrix{base_of(lies), &launch_.program.shared[static_cast<std::size_t>(lies.memory)], offset};
+    };
+    for (std::size_t first = 0; first < cursor.threads; first += ir::warpgroup_threads) {
+        const SharedMatrix b = matrix(0, ins[i.ins - 1u], info.columns, first);
+        SharedMatrix a;
+        if (!info.registers) a = matrix(1, ins[i.ins - 2u], ir::warpgroup_rows, first);
+        multiply_and_add(info.type, info.columns, outs.data(), ins.data(), first, info.registers ? nullptr : &a, b);
+    }
 }
 
 void Machine::access(const Instruction& i, const Cursor& cursor) {

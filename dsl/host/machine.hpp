@@ -46,6 +46,7 @@ private:
     void check_division(const Instruction& instruction, const Cursor& cursor);
     void access(const Instruction& instruction, const Cursor& cursor);
     void mma(const Instruction& instruction, const Cursor& cursor);
+    void product(const Instruction& instruction, const Cursor& cursor);
     void bulk(const Instruction& instruction, const Cursor& cursor);
     void box(const Instruction& instruction, const Cursor& cursor);
     void meet_mbarrier(const Instruction& instruction, const Cursor& cursor);

@@ -19,6 +19,8 @@ void collect(const ir::Body& body, Touched& touched) {
         if (const auto* set = s.as<ir::Set>()) touched.written[static_cast<std::size_t>(set->array)] = true;
         if (const auto* load = s.as<ir::LoadVector>()) touched.written[static_cast<std::size_t>(load->array)] = true;
         if (const auto* product = s.as<ir::MmaTile>()) touched.written[static_cast<std::size_t>(product->array)] = true;
+        if (const auto* product = s.as<ir::WarpgroupMma>())
+            touched.written[static_cast<std::size_t>(product->array)] = true;
         if (const auto* loop = s.as<ir::For>()) collect(loop->body, touched);
     }
 }

@@ -27,6 +27,11 @@ class Scopes;
 /// Rules of the program's tables: parameters, grid, shared tiles, register arrays, names.
 void verify_tables(const Program& program, Scopes& scopes);
 
+/// Rules of an instruction of four warps, but for its expressions and the registers of its result.
+void verify_product(const Diagnosis& at, const WarpgroupMma& product);
+/// Lowered: what products under way use stays as it is until they are waited for, and they see what came before.
+void verify_products(const Program& program);
+
 bool has_arithmetic(Element type);
 /// Rank 0 and made of parameters and constants alone.
 bool known_at_launch(Ref node);

@@ -50,6 +50,11 @@ void collect_reads(const Statement& statement, NodeSet& met, Effects& e) {
     if (const auto* copy = statement.as<CopyVector>()) e.memories.push_back({copy->from.space, copy->from.memory});
     if (const auto* box = statement.as<CopyBox>()) e.memories.push_back({Space::global, box->tensor});
     if (const auto* product = statement.as<MmaTile>()) e.arrays.push_back(product->array);
+    if (const auto* product = statement.as<WarpgroupMma>()) {
+        e.arrays.push_back(product->array);
+        for (int tile : {product->a_tile, product->b_tile})
+            if (tile >= 0) e.memories.push_back({Space::shared, tile});
+    }
     if (const auto* sum = statement.as<AtomicAdd>()) e.memories.push_back({sum->access.space, sum->access.memory});
     if (const auto* wait = statement.as<WaitCopies>(); wait && wait->mbarriers >= 0)
         e.memories.push_back({Space::shared, wait->mbarriers});
@@ -99,6 +104,10 @@ public:
     void operator()(const Comment&) const {}
     void operator()(const Barrier&) const {}
     void operator()(const MmaTile& product) const { e.arrays.push_back(product.array); }
+    void operator()(const WarpgroupMma& product) const { e.arrays.push_back(product.array); }
+    void operator()(const MmaFence&) const {}
+    void operator()(const MmaWait&) const {}
+    void operator()(const ProxyFence&) const {}
 
 private:
     void count(int mbarriers) const {

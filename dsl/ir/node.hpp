@@ -150,10 +150,16 @@ struct Least {
 
 /// c + a · bᵀ on the tensor cores: a [M, K], b [N, K], c and the result f32 [M, N]. The operands are of a type that
 /// tensor_core.hpp has instructions for. Warps share the M · N results: `warps` of them along M, the others along N.
+/// Shared operands are loads of shared tiles, seen with other extents at most, that nothing else uses: tensor cores
+/// that can read them where they lie.
 struct Mma {
     Ref a, b, c;
     int warps;
-    static void fields(auto& s, auto&& f) { f("a", s.a), f("b", s.b), f("c", s.c), f("warps", s.warps); }
+    bool shared_a = false, shared_b = false;
+    static void fields(auto& s, auto&& f) {
+        f("a", s.a), f("b", s.b), f("c", s.c), f("warps", s.warps);
+        f("shared_a", s.shared_a), f("shared_b", s.shared_b);
+    }
 };
 
 /// Sums along the axis: of the elements up to and with each, or, exclusive, of those before it, starting from 0. Of f32

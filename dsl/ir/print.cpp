@@ -97,12 +97,30 @@ struct Line {
     }
     std::string operator()(const Barrier&) { return "barrier"; }
     std::string operator()(const MmaTile& s) {
-        const auto list = [&](const std::vector<Ref>& items) {
-            std::string line = "(";
-            for (std::size_t i = 0; i < items.size(); ++i) line += (i ? ", " : "") + text(items[i]);
-            return line + ")";
-        };
         return "mma " + names.array(s.array) + "[" + list(s.into) + "] += " + list(s.a) + " * " + list(s.b);
+    }
+    std::string operator()(const WarpgroupMma& s) {
+        const auto matrix = [&](int tile, Ref offset) {
+            return names.memory(Space::shared, tile) + " at " + (offset ? text(offset) : "null");
+        };
+        return "start mma 64 x " + std::to_string(s.columns) + " " + names.array(s.array) + "[" + text(s.into) +
+               ", rows " + std::to_string(s.rows_apart) +
+               " apart] += " + (s.a.empty() ? matrix(s.a_tile, s.a_offset) : list(s.a)) + " * " +
+               matrix(s.b_tile, s.b_offset);
+    }
+    std::string operator()(const MmaFence& s) { return "fence for mma: " + arrays(s.arrays); }
+    std::string operator()(const MmaWait& s) { return "wait for mma: " + arrays(s.arrays); }
+    std::string operator()(const ProxyFence&) { return "fence for tensor cores"; }
+
+    std::string list(const std::vector<Ref>& items) {
+        std::string line = "(";
+        for (std::size_t i = 0; i < items.size(); ++i) line += (i ? ", " : "") + text(items[i]);
+        return line + ")";
+    }
+    std::string arrays(const std::vector<int>& ids) const {
+        std::string line;
+        for (std::size_t i = 0; i < ids.size(); ++i) line += (i ? ", " : "") + names.array(ids[i]);
+        return line;
     }
 
     static const char* hint(Cache cache) { return cache == Cache::streaming ? " streaming" : ""; }

@@ -285,7 +285,9 @@ struct ExpressionPrinter::Writer {
     }
     void write(const Node&, const Match& op, int) { call("match", {op.value}, ", axis " + std::to_string(op.axis)); }
     void write(const Node&, const Mma& op, int) {
-        call("mma", {op.a, op.b, op.c}, op.warps > 0 ? ", warps " + std::to_string(op.warps) : "");
+        call("mma", {op.a, op.b, op.c},
+             (op.warps > 0 ? ", warps " + std::to_string(op.warps) : std::string()) +
+                 (op.shared_a ? ", a in place" : "") + (op.shared_b ? ", b in place" : ""));
     }
     void write(const Node&, const WarpReduce& op, int) { call("warp_" + std::string(reduce_name(op.op)), {op.value}); }
 

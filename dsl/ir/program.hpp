@@ -39,6 +39,11 @@ struct ScalarParam {
 /// into its bits [0, bits). bits = 0: none.
 struct Swizzle {
     int bits = 0, base = 0, shift = 0;
+
+    std::int64_t operator()(std::int64_t offset) const {
+        const std::int64_t mask = (std::int64_t{1} << bits) - 1;
+        return offset ^ ((((offset >> base) >> shift) & mask) << base);
+    }
 };
 
 struct SharedTile {

@@ -139,6 +139,27 @@ struct MmaTile {
     std::vector<Ref> a, b;  // words
 };
 struct Barrier {};  // every thread of the block
+/// One instruction of the tensor cores by all threads of each four warps, under way until an MmaWait: the words of the
+/// array of f32 += a · bᵀ, of 64 × `columns`, as tensor_core.hpp says; `rows_apart` words lie from those of a row to
+/// those of the row 8 below. b, and a if it has no words, lie in shared tiles: their first element is at this offset,
+/// before the swizzle.
+struct WarpgroupMma {
+    int array = 0;
+    Ref into = nullptr;  // the first word's index, i32
+    int rows_apart = 0, columns = 0;
+    std::vector<Ref> a;  // four registers, or none
+    int a_tile = -1;
+    Ref a_offset = nullptr;  // in elements, i32
+    int b_tile = -1;
+    Ref b_offset = nullptr;
+};
+struct MmaFence {  // the products that follow see what has been written to these register arrays
+    std::vector<int> arrays;
+};
+struct MmaWait {  // all products under way are complete; they use no other register arrays than these
+    std::vector<int> arrays;
+};
+struct ProxyFence {};  // after a barrier, tensor cores see what this thread has written to shared memory
 
 // ---- both stages
 
@@ -163,7 +184,8 @@ struct InitMbarriers {  // each expects one arrival a phase; once in a program, 
 
 using StatementOp = std::variant<For, Bind, Store, Accumulate, Assign, Report, Comment, Declare, Let, Set, LoadVector,
                                  StoreVector, AtomicAdd, ReportElement, Barrier, Copy, CopyVector, WaitCopies,
-                                 CommitCopies, InitMbarriers, MmaTile, GridSync, CopyBox>;
+                                 CommitCopies, InitMbarriers, MmaTile, GridSync, CopyBox, WarpgroupMma, MmaFence,
+                                 MmaWait, ProxyFence>;
 
 struct Statement {
     Place place;

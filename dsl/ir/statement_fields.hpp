@@ -62,5 +62,12 @@ void fields_of(MaybeConst<MmaTile> auto& s, auto&& f) {
     f("array", s.array), f("into", s.into), f("a", s.a), f("b", s.b);
 }
 void fields_of(MaybeConst<Barrier> auto&, auto&&) {}
+void fields_of(MaybeConst<WarpgroupMma> auto& s, auto&& f) {
+    f("array", s.array), f("into", s.into), f("rows_apart", s.rows_apart), f("columns", s.columns), f("a", s.a);
+    f("a_tile", s.a_tile), f("a_offset", s.a_offset), f("b_tile", s.b_tile), f("b_offset", s.b_offset);
+}
+void fields_of(MaybeConst<MmaFence> auto& s, auto&& f) { f("arrays", s.arrays); }
+void fields_of(MaybeConst<MmaWait> auto& s, auto&& f) { f("arrays", s.arrays); }
+void fields_of(MaybeConst<ProxyFence> auto&, auto&&) {}
 
 }  // namespace tessera::ir

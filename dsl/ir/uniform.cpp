@@ -35,6 +35,7 @@ void Uniformity::spread(const Body& body, bool control) {
             spread(loop->body, all);
         }
         if (const auto* product = statement.as<MmaTile>()) lose(arrays_, product->array);
+        if (const auto* product = statement.as<WarpgroupMma>()) lose(arrays_, product->array);
         if (all) continue;
         if (const auto* let = statement.as<Let>()) lose(locals_, let->local);
         if (const auto* set = statement.as<Set>()) lose(arrays_, set->array);

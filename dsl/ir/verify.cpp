@@ -273,8 +273,21 @@ public:
                         "the operands of a product are words of one type, of 32 bits");
             }
     }
+    void operator()(const WarpgroupMma& s) {
+        in_stage(Stage::lowered);
+        detail::verify_product(at_, s);
+        words(s.array, s.into, s.rows_apart + s.columns / 4);
+        for_each_ref(*at_.statement, [&](Ref ref) { scopes_.verify_expression(at_, ref); });
+    }
+    void operator()(const MmaFence& s) { declared(s.arrays); }
+    void operator()(const MmaWait& s) { declared(s.arrays); }
+    void operator()(const ProxyFence&) { in_stage(Stage::lowered); }
 
 private:
+    void declared(const std::vector<int>& arrays) {
+        in_stage(Stage::lowered);
+        for (int array : arrays) scopes_.require_declared(at_, array, nullptr);
+    }
     void require(bool holds, const char* rule, Ref node, const char* why) const { at_.require(holds, rule, node, why); }
     void in_stage(Stage stage) const {
         require(program_.stage == stage, "stage", nullptr,
@@ -419,7 +432,8 @@ public:
             const auto* loop = s.as<For>();
             const auto* commit = s.as<CommitCopies>();
             const bool by_warp = s.as<MmaTile>() || (commit && commit->mbarriers >= 0);
-            at_.require((block || !s.as<Barrier>()) && (warp || !by_warp), "uniform-control", nullptr,
+            const bool by_block = s.as<Barrier>() || s.as<WarpgroupMma>() || s.as<MmaFence>() || s.as<MmaWait>();
+            at_.require((block || !by_block) && (warp || !by_warp), "uniform-control", nullptr,
                         "a barrier, an arrival or a product stands in a loop whose bounds differ between threads");
             const bool computes =
                 s.as<Let>() || s.as<Set>();  // others may do nothing in lanes that a mask switches off
@@ -465,7 +479,9 @@ void verify(const Program& program) {
     Scopes scopes(program);
     detail::verify_tables(program, scopes);
     StatementVerifier(program, scopes).body(program.body);
-    if (program.stage == Stage::lowered) ControlVerifier(program).body(program.body, true, true);
+    if (program.stage != Stage::lowered) return;
+    ControlVerifier(program).body(program.body, true, true);
+    detail::verify_products(program);
 }
 
 }  // namespace tessera::ir

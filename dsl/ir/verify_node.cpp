@@ -194,6 +194,19 @@ struct NodeRules {
                 "result-shape", "a product has the rows of both, in multiples of the instruction's");
         require(op.warps >= 0 && (op.warps & (op.warps - 1)) == 0, "index-range",
                 "the warps along M are a power of two, or 0");
+        require(op.shared_b || !op.shared_a, "in-place", "tensor cores that read a in place read b so, too");
+        require(!op.shared_b || result[0] % warpgroup_rows == 0, "result-shape",
+                "four warps that read shared memory have 64 rows");
+        if (op.shared_a) in_place(op.a);
+        if (op.shared_b) in_place(op.b);
+    }
+    void in_place(Ref operand) const {
+        while (operand->as<Reshape>() || operand->as<Permute>())
+            for_each_operand(*operand, [&](Ref inner) { operand = inner; });
+        const auto* load = operand->as<Load>();
+        require(load && load->view.space == Space::shared &&
+                    fits_tensor_cores(at.program.shared[static_cast<std::size_t>(load->view.memory)]),
+                "in-place", "what tensor cores read in place is loaded from a shared tile that they can read");
     }
 
     // ---- lowered

@@ -40,6 +40,8 @@ public:
         ir::for_each_statement(program.body, [&](const ir::Statement& s) {
             if (const auto* copy = s.as<ir::CopyVector>(); copy && copy->mbarriers < 0)
                 insert(copied_, copy->to), insert(copied_from_, copy->from);
+            if (const auto* product = s.as<ir::WarpgroupMma>())
+                for (int tile : {product->a_tile, product->b_tile}) insert_tile(multiplied_, tile);
         });
     }
 
@@ -55,6 +57,9 @@ public:
 
 private:
     void insert(Memories& into, const ir::Access& a) const { insert(into, a.space, a.memory); }
+    void insert_tile(Memories& into, int tile) const {
+        if (tile >= 0) insert(into, ir::Space::shared, tile);
+    }
     void insert(Memories& into, ir::Space space, int memory) const {
         if (!plan_.needs_order(space, memory)) return;
         const auto i = static_cast<std::size_t>(memory);
@@ -87,6 +92,8 @@ private:
                 t.read.insert(copied_from_.begin(), copied_from_.end());
             }
         }
+        if (const auto* product = s.as<ir::WarpgroupMma>())
+            for (int tile : {product->a_tile, product->b_tile}) insert_tile(t.read, tile);
         if (const auto* commit = s.as<ir::CommitCopies>()) insert_mbarriers(t.read, commit->mbarriers);
         if (const auto* init = s.as<ir::InitMbarriers>()) insert_mbarriers(t.written, init->mbarriers);
     }
@@ -107,6 +114,7 @@ private:
                 Touched group;
                 touch_group(body, i + 1, group);
                 if (t.orders(group)) kept_.insert(&s);
+                if (kept_.count(&s) && t.meets(t.written, multiplied_)) fenced_.insert(&s);
                 if (kept_.count(&s)) t = {};
             }
             if (s.as<ir::GridSync>()) t = {};
@@ -124,6 +132,7 @@ private:
         ir::Body left;
         for (ir::Statement& s : body) {
             if (s.as<ir::Barrier>() && !kept_.count(&s)) continue;
+            if (fenced_.count(&s)) left.push_back({s.place, ir::ProxyFence{}});
             if (auto* f = s.as<ir::For>()) drop(f->body);
             left.push_back(std::move(s));
         }
@@ -132,7 +141,9 @@ private:
     const ir::Program& program_;
     const Plan& plan_;
     Memories copied_, copied_from_;  // by vectors
+    Memories multiplied_;            // read by tensor cores
     std::set<const ir::Statement*> kept_;
+    std::set<const ir::Statement*> fenced_;  // ahead of which threads have written what tensor cores read
 };
 
 }  // namespace

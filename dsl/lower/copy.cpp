@@ -40,7 +40,8 @@ void TileCode::hoist_barrier(ir::Body& body) const {
     bool copies = false, others = false;
     ir::for_each_statement(inner, [&](const ir::Statement& s) {
         copies = copies || s.as<ir::CopyVector>() || s.as<ir::CopyBox>();
-        others = others || s.as<ir::LoadVector>() || s.as<ir::StoreVector>() || s.as<ir::AtomicAdd>();
+        others = others || s.as<ir::LoadVector>() || s.as<ir::StoreVector>() || s.as<ir::AtomicAdd>() ||
+                 s.as<ir::WarpgroupMma>();
     });
     const auto first =
         std::find_if(inner.begin(), inner.end(), [](const ir::Statement& s) { return s.as<ir::Barrier>() != nullptr; });

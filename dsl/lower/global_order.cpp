@@ -46,7 +46,8 @@ private:
         for (const ir::Statement& s : body) {
             if (const auto* b = s.as<ir::Bind>())
                 if (const auto* load = b->value->as<ir::Load>(); load && plan_.is_bound(b->value))
-                    note(load->view, b->value, in_loop, Kind::load);
+                    plan_.in_place(b->value) ? note_product(load->view, in_loop)
+                                             : note(load->view, b->value, in_loop, Kind::load);
             if (const auto* st = s.as<ir::Store>()) note(st->view, st->value, in_loop, Kind::store);
             if (const auto* a = s.as<ir::Accumulate>()) note(a->view, a->value, in_loop, Kind::add);
             if (const auto* c = s.as<ir::Copy>()) {
@@ -76,6 +77,15 @@ private:
         // A load by threads that hold copies meets what only the lowest of them stores.
         a.alike = a.alike && shape == a.first && begins_at_multiples(view, layout) &&
                   !(kind == Kind::load && has_copies(layout));
+    }
+
+    /// Tensor cores read for all threads.
+    void note_product(const ir::View& view, bool in_loop) {
+        Accesses& a = shared_[static_cast<std::size_t>(view.memory)];
+        ++a.count;
+        a.repeated = a.repeated || in_loop;
+        a.other_than_added = true;
+        a.scattered = a.alike = false;
     }
 
     static bool by_index(const ir::View& view) {

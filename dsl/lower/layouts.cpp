@@ -90,7 +90,11 @@ private:
         ir::for_each_statement(program_.body, [&](const ir::Statement& s) {
             if (const auto* b = s.as<ir::Bind>())
                 if (!plan_.is_bound(b->value)) return;
-            ir::for_each_ref(s, [&](Ref r) { ir::for_each_node(r, met, [&](Ref n) { order_.push_back(n); }); });
+            ir::for_each_ref(s, [&](Ref r) {
+                ir::for_each_node(r, met, [&](Ref n) {
+                    if (!plan_.in_place(n)) order_.push_back(n);
+                });
+            });
         });
     }
 
@@ -147,9 +151,9 @@ private:
         }
         if (const auto* b = n->as<ir::Broadcast>(); b && !b->value->scalar()) group_of(b->value).spread = n;
         if (const auto* op = n->as<ir::Mma>()) {
-            const MmaLayouts layouts = mma_layouts(program_, *n);
+            const MmaLayouts layouts = mma_layouts(program_, plan_, *n);
             for (const auto& [tile, layout] : {std::pair{op->a, &layouts.a}, {op->b, &layouts.b}, {n, &layouts.c}})
-                if (Group& group = group_of(tile); !group.product)
+                if (Group& group = group_of(tile); !group.product && !plan_.in_place(tile))
                     group.product = tile, group.of_product = *layout, group.leaves = true;
         }
     }
@@ -349,7 +353,7 @@ private:
     std::optional<Layout> required(Ref n, Ref operand) const {
         const Layout& mine = plan_.layout(n);
         if (const auto* product = n->as<ir::Mma>(); product && operand != product->c) {
-            const MmaLayouts layouts = mma_layouts(program_, *n);
+            const MmaLayouts layouts = mma_layouts(program_, plan_, *n);
             return operand == product->a ? layouts.a : layouts.b;
         }
         if (n->as<ir::Broadcast>()) return canonical(narrowed(mine, operand->shape));
@@ -371,7 +375,7 @@ private:
     }
 
     void meet(Ref n, Ref operand) {
-        if (operand->scalar() || n->scalar() || n->as<ir::Load>() || folds(n)) return;
+        if (operand->scalar() || n->scalar() || n->as<ir::Load>() || folds(n) || plan_.in_place(operand)) return;
         std::optional<Layout> need = required(n, operand);
         if (need && canonical(*need) == plan_.layout(operand)) return;
         if (!need) {

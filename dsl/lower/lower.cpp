@@ -4,32 +4,38 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
+#include "dsl/ir/tensor_core.hpp"
 #include "dsl/ir/walk.hpp"
 #include "dsl/lower/barriers.hpp"
 #include "dsl/lower/global_order.hpp"
 #include "dsl/lower/name_shared.hpp"
 #include "dsl/lower/plan.hpp"
 #include "dsl/lower/tile_code.hpp"
+#include "dsl/lower/waits.hpp"
 
 namespace tessera::lower {
 
 namespace {
 
+/// What the place of each tile is a multiple of; tensor cores and the copy engine swizzle by its address.
+std::vector<std::int64_t> alignments(const ir::Program& program) {
+    std::vector<std::int64_t> result(program.shared.size(), 128);
+    const auto at_least = [&](int tile, std::int64_t bytes) {
+        if (const auto i = static_cast<std::size_t>(tile); tile >= 0) result[i] = std::max(result[i], bytes);
+    };
+    ir::for_each_statement(program.body, [&](const ir::Statement& s) {
+        if (const auto* product = s.as<ir::WarpgroupMma>())
+            for (int tile : {product->a_tile, product->b_tile})
+                if (tile >= 0) at_least(tile, 8 * ir::row_bytes(program.shared[static_cast<std::size_t>(tile)]));
+        if (const auto* box = s.as<ir::CopyBox>())
+            at_least(box->tile, program.maps[static_cast<std::size_t>(box->map)].alignment());
+    });
+    return result;
+}
+
 std::int64_t bytes_of(const ir::SharedTile& tile) {
     constexpr std::int64_t line = 128;
     return ((tile.shape.count() * bits_of(tile.type) + 7) / 8 + line - 1) / line * line;
-}
-
-/// What the place of each tile is a multiple of: more than a line where the copy engine swizzles.
-std::vector<std::int64_t> alignments(const ir::Program& program) {
-    std::vector<std::int64_t> bytes(program.shared.size(), 128);
-    ir::for_each_statement(program.body, [&](const ir::Statement& s) {
-        const auto* box = s.as<ir::CopyBox>();
-        if (!box) return;
-        std::int64_t& tile = bytes[static_cast<std::size_t>(box->tile)];
-        tile = std::max<std::int64_t>(tile, program.maps[static_cast<std::size_t>(box->map)].alignment());
-    });
-    return bytes;
 }
 
 /// Pass: a place in the block's shared memory for every tile, in order, each at a multiple of 128 bytes or more. The
@@ -37,9 +43,9 @@ std::vector<std::int64_t> alignments(const ir::Program& program) {
 /// large ones of them share one place, at the price of barriers between them.
 void place_shared_tiles(ir::Program& program, std::size_t given, const Target& target) {
     constexpr std::int64_t much = 48 * 1024, large = 1024;
+    const std::vector<std::int64_t> aligned = alignments(program);
     std::int64_t all = 0;
     for (const ir::SharedTile& tile : program.shared) all += bytes_of(tile);
-    const std::vector<std::int64_t> multiples = alignments(program);
     std::int64_t next = 0, common = -1, common_bytes = 0;
     for (std::size_t i = 0; i < program.shared.size(); ++i)
         if (i >= given && all > much && bytes_of(program.shared[i]) >= large)
@@ -51,8 +57,7 @@ void place_shared_tiles(ir::Program& program, std::size_t given, const Target& t
             tile.byte_offset = common;
             continue;
         }
-        next = (next + multiples[i] - 1) / multiples[i] * multiples[i];
-        tile.byte_offset = next;
+        tile.byte_offset = next = (next + aligned[i] - 1) / aligned[i] * aligned[i];
         if (shares) common = next;
         next += shares ? common_bytes : bytes_of(tile);
         if (next > target.shared_bytes)
@@ -68,12 +73,14 @@ void place_shared_tiles(ir::Program& program, std::size_t given, const Target& t
 ir::Program lower(const ir::Program& recorded, const Target& target) {
     Plan plan;
     choose_bindings(recorded, plan);
+    choose_engines(recorded, target, plan);
     choose_layouts(recorded, target, plan);
     choose_order(recorded, target, plan);
     ir::Program program = TileCode(recorded, target, plan).run();
     place_shared_tiles(program, recorded.shared.size(), target);
     drop_needless_barriers(program, plan);
     name_shared_expressions(program);
+    delay_product_waits(program);
     return program;
 }
 

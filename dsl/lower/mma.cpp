@@ -19,8 +19,9 @@ constexpr Mode lane_of_four{4, 1}, lane_of_eight{8, 4};
 
 }  // namespace
 
-MmaLayouts mma_layouts(const ir::Program& program, const ir::Node& node) {
+MmaLayouts mma_layouts(const ir::Program& program, const Plan& plan, const ir::Node& node) {
     const auto& op = *node.as<ir::Mma>();
+    if (plan.in_place(op.b)) return warpgroup_mma_layouts(program, plan, node);
     const std::int64_t rows = op.a->shape[0], columns = op.b->shape[0], depth = op.a->shape[1];
     const std::int64_t warps = program.threads / 32;
     const std::int64_t along_m = op.warps > 0 ? op.warps : std::gcd(rows / ir::mma_rows, warps);
@@ -71,14 +72,21 @@ RegisterTile TileCode::mma_operand(Ref mma, Ref operand, const char* name) {
     return tile;
 }
 
-void TileCode::mma(Ref node) {
+/// Registers of the result, with what is added to.
+RegisterTile TileCode::mma_result(Ref node) {
     const auto& op = *node->as<ir::Mma>();
-    const RegisterTile a = mma_operand(node, op.a, "a"), b = mma_operand(node, op.b, "b");
     const RegisterTile result = declare(plan_.layout(node), f32, -1, 1, "product");
     if (const RegisterTile* c = op.c->scalar() ? nullptr : tile_of(node, op.c); c && plan_.conversion(node, op.c))
         copy_registers(*c, result);
     else
         set_tile(op.c, result);
+    return result;
+}
+
+void TileCode::mma(Ref node) {
+    const auto& op = *node->as<ir::Mma>();
+    const RegisterTile a = mma_operand(node, op.a, "a"), b = mma_operand(node, op.b, "b");
+    const RegisterTile result = mma_result(node);
     const std::int64_t own_rows = slots_along(a.layout, 0), depth = slots_along(a.layout, 1) / a.pack;
     const std::int64_t own_columns = slots_along(b.layout, 0);
     const std::int64_t run = std::gcd<std::int64_t>(own_columns, 8);

@@ -84,8 +84,12 @@ private:
         const auto* set = s.as<ir::Set>();
         const auto* load = s.as<ir::LoadVector>();
         const auto* product = s.as<ir::MmaTile>();
-        if (set || load || product) {
-            version_of(set ? set->array : load ? load->array : product->array) = ++time_.clock;
+        const auto* by_four = s.as<ir::WarpgroupMma>();
+        if (set || load || product || by_four) {
+            version_of(set       ? set->array
+                       : load    ? load->array
+                       : product ? product->array
+                                 : by_four->array) = ++time_.clock;
             known_versions_.clear();
         }
         if (const auto* loop = s.as<ir::For>())

@@ -29,9 +29,15 @@ struct Plan {
         Layout layout;
     };
     std::vector<Conversion> conversions;
+    /// By node id: an operand of a product, or what it is seen through, that tensor cores read in shared memory.
+    std::vector<bool> read_in_place;
 
     const Layout& layout(Ref node) const { return *layouts[static_cast<std::size_t>(node->id)]; }
     bool is_bound(Ref node) const { return bound[static_cast<std::size_t>(node->id)]; }
+    bool in_place(Ref node) const {
+        const auto i = static_cast<std::size_t>(node->id);
+        return i < read_in_place.size() && read_in_place[i];
+    }
     /// Whether barriers order a block's accesses. Tiles past the recorded ones are the lowering's own, and need it.
     bool needs_order(ir::Space space, int memory) const {
         const auto i = static_cast<std::size_t>(memory);
@@ -47,6 +53,9 @@ struct Plan {
 
 /// Pass: which values are computed at their line, and which float into their only user. Dead values go.
 void choose_bindings(const ir::Program& program, Plan& plan);
+
+/// Pass: which operands of products the target's tensor cores read in shared memory.
+void choose_engines(const ir::Program& program, const Target& target, Plan& plan);
 
 /// Pass: a layout for every tile, by the rules of docs/design.md §2.8, and where layouts must be converted.
 void choose_layouts(const ir::Program& program, const Target& target, Plan& plan);

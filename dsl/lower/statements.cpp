@@ -61,7 +61,7 @@ void TileCode::order(const ir::View& view, bool scatters) {
 }
 
 void TileCode::emit(ir::StatementOp op) {
-    if (warp_scopes_ > 0 && std::holds_alternative<ir::Barrier>(op))
+    if (warp_scopes_ > 0 && (std::holds_alternative<ir::Barrier>(op) || std::holds_alternative<ir::MmaFence>(op)))
         throw UsageError(
             place_,
             "inside a condition by warps something crosses warps here: a reduction, a change of layout or an "
@@ -287,6 +287,7 @@ void TileCode::convert_for(const ir::Statement& s) {
 }
 
 void TileCode::lower_bind(Ref node) {
+    if (plan_.in_place(node)) return;
     if (const auto* load = node->as<ir::Load>()) {
         order(load->view);
         if (!node->scalar()) return load_tile(node);
@@ -300,7 +301,7 @@ void TileCode::lower_bind(Ref node) {
     if (node->as<ir::WarpReduce>()) return vote(node);
     if (node->as<ir::Scan>()) return scan(node);
     if (node->as<ir::Match>()) require_lanes(node);
-    if (node->as<ir::Mma>()) return mma(node);
+    if (const auto* product = node->as<ir::Mma>()) return plan_.in_place(product->b) ? warpgroup_mma(node) : mma(node);
     if (const auto* v = node->as<ir::VariableRead>()) {
         const RegisterTile& state = variables_[static_cast<std::size_t>(v->variable)];
         if (node->scalar()) {

@@ -14,6 +14,7 @@
 //   memory.cpp      addresses, masks, vectors               reduce.cpp    registers, lanes, warps
 //   least.cpp       selection                               mma.cpp       tensor cores
 //   scan.cpp        running sums                            copy.cpp, box.cpp  asynchronous copies
+//   warpgroup_mma.cpp  tensor cores that read shared memory
 
 namespace tessera::lower {
 
@@ -111,6 +112,17 @@ private:
     // mma.cpp
     RegisterTile mma_operand(Ref mma, Ref operand, const char* name);
     void mma(Ref node);
+    RegisterTile mma_result(Ref node);
+
+    // warpgroup_mma.cpp
+    struct Matrix {
+        int tile = -1;
+        Ref start = nullptr;          // offset of the first element, i32
+        std::int64_t part = 0;        // elements from one part of K to the next
+        std::int64_t part_depth = 0;  // elements along K in a part
+    };
+    Matrix matrix_of(Ref operand);
+    void warpgroup_mma(Ref node);
 
     // copy.cpp
     void copy_piece(const ir::Copy& copy);

@@ -1,20 +1,15 @@
 #include <catch2/catch.hpp>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <tessera/dsl.hpp>
-#include <unistd.h>
 
-#include "runtime/compiled.hpp"
 #include "runtime/cubin.hpp"
 #include "runtime/nvrtc/find.hpp"
+#include "tests/emit/sass.hpp"
 
 // What a pipeline of copies becomes in machine code, for both architectures.
 
 using namespace tessera;
+using namespace tessera::test;
 
 namespace {
 
@@ -40,27 +35,6 @@ Program column_sums(Copies engine) {
     });
 }
 
-/// The machine code as text; empty where there is no nvdisasm.
-std::string sass_of(const Compiled& compiled) {
-    const auto base = std::filesystem::temp_directory_path() / ("tessera_pipeline_" + std::to_string(getpid()));
-    const std::string cubin = base.string() + ".cubin", text = base.string() + ".sass";
-    std::ofstream(cubin, std::ios::binary)
-        .write(reinterpret_cast<const char*>(compiled.cubin.data()),
-               static_cast<std::streamsize>(compiled.cubin.size()));
-    const bool ran = std::system(("nvdisasm -c " + cubin + " > " + text + " 2> /dev/null").c_str()) == 0;
-    std::stringstream all;
-    all << std::ifstream(text).rdbuf();
-    std::filesystem::remove(cubin);
-    std::filesystem::remove(text);
-    return ran ? all.str() : "";
-}
-
-int count(const std::string& text, const std::string& word) {
-    int n = 0;
-    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
-    return n;
-}
-
 }  // namespace
 
 TEST_CASE("compiles: pipelines of copies, to the instructions of their engine", "[nvrtc]") {
@@ -81,22 +55,22 @@ TEST_CASE("compiles: pipelines of copies, to the instructions of their engine", 
             }
             INFO(sass);
             if (engine == Copies::vectors) {
-                CHECK(count(sass, "LDGSTS.E.BYPASS.128") == 4);  // three stages ahead of the loop, one in it
-                CHECK(count(sass, "LDGDEPBAR") == 4);
-                CHECK(count(sass, "DEPBAR.LE SB0, 0x2") == 1);
-                CHECK(count(sass, "UBLKCP") == 0);
+                CHECK(count_of(sass, "LDGSTS.E.BYPASS.128") == 4);  // three stages ahead of the loop, one in it
+                CHECK(count_of(sass, "LDGDEPBAR") == 4);
+                CHECK(count_of(sass, "DEPBAR.LE SB0, 0x2") == 1);
+                CHECK(count_of(sass, "UBLKCP") == 0);
             } else {
                 if (engine == Copies::tensor) {
-                    CHECK(count(sass, "UTMALDG.2D") == 16);  // boxes of 256 columns
-                    CHECK(count(sass, "UTMACCTL.PF") == 1);  // the map is fetched ahead
-                    CHECK(count(sass, "UBLKCP") == 0);
+                    CHECK(count_of(sass, "UTMALDG.2D") == 16);  // boxes of 256 columns
+                    CHECK(count_of(sass, "UTMACCTL.PF") == 1);  // the map is fetched ahead
+                    CHECK(count_of(sass, "UBLKCP") == 0);
                 } else {
-                    CHECK(count(sass, "UBLKCP") == 4);
-                    CHECK(count(sass, "UTMALDG") == 0);
+                    CHECK(count_of(sass, "UBLKCP") == 4);
+                    CHECK(count_of(sass, "UTMALDG") == 0);
                 }
-                CHECK(count(sass, "SYNCS.EXCH.64") == 4);           // an mbarrier a stage is started
-                CHECK(count(sass, "SYNCS.PHASECHK.TRANS64") >= 1);  // and waited for
-                CHECK(count(sass, "LDGSTS") == 0);
+                CHECK(count_of(sass, "SYNCS.EXCH.64") == 4);           // an mbarrier a stage is started
+                CHECK(count_of(sass, "SYNCS.PHASECHK.TRANS64") >= 1);  // and waited for
+                CHECK(count_of(sass, "LDGSTS") == 0);
             }
         }
 }

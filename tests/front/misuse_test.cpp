@@ -211,3 +211,34 @@ TEST_CASE("operands of a product meet, in multiples of the instruction's", "[fro
     CHECK_THAT(said(16, 8, 24, 24), says("K of 16"));
     CHECK_THAT(said(16, 8, 32, 32, 3), says("a power of two, or 0"));
 }
+
+TEST_CASE("operands of products in shared memory lie as tensor cores read them") {
+    const auto said = [](std::int64_t rows, std::int64_t columns, SwizzleOptions swizzle, std::int64_t first = 0,
+                         std::int64_t m = 64) {
+        return refused([=](Kernel& k) {
+            k.grid(1);
+            const auto tile = k.shared<bf16>("weights", {rows, columns}, swizzle);
+            const auto a = cast<bf16>(full({m, columns}, Value<f32, 0>(0.0f)));
+            mma(a, tile.window({8, columns}, {first, 0}), full({m, 8}, Value<f32, 0>(0.0f)));
+        });
+    };
+    CHECK_NOTHROW(record("fits", [](Kernel& k) {
+        k.grid(1);
+        const auto tile = k.shared<bf16>("weights", {16, 64}, operand_swizzle<bf16>(64));
+        mma(cast<bf16>(full({64, 64}, Value<f32, 0>(0.0f))), tile.window({8, 64}, {8, 0}),
+            full({64, 8}, Value<f32, 0>(0.0f)));
+    }));
+    CHECK_THAT(said(16, 128, {}), says("rows are 128 elements of bf16, 256 bytes: tensor cores read rows of 32, 64 or "
+                                       "128 bytes; cut K into parts of 64"));
+    CHECK_THAT(said(16, 64, {}), says("weights, whose swizzle is (bits 0, base 0, shift 0)"));
+    CHECK_THAT(said(16, 64, {2, 3, 3}), says("declare the tile with operand_swizzle<bf16>(64)"));
+    CHECK_THAT(said(16, 64, operand_swizzle<bf16>(64), 4), says("whole rows of 64, from a constant multiple of 8 on"));
+    CHECK_THAT(said(16, 64, operand_swizzle<bf16>(64), 0, 32), says("M must be a multiple of 64"));
+    CHECK_THAT(refused([](Kernel& k) {
+                   k.grid(1);
+                   const auto x = k.input<bf16>("x", {8, 64});
+                   mma(cast<bf16>(full({64, 64}, Value<f32, 0>(0.0f))), x.block({8, 64}, {0, 0}),
+                       full({64, 8}, Value<f32, 0>(0.0f)));
+               }),
+               says("mma of a piece of the tensor x: an operand in place lies in shared memory"));
+}
