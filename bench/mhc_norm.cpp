@@ -43,6 +43,20 @@ void add_forward(std::vector<Case>& cases, std::int64_t tokens) {
         [] { return mhc::norm_product_program({}); }, tokens * inner));
 }
 
+void add_halves(std::vector<Case>& cases, std::int64_t tokens) {
+    cases.push_back(case_of(
+        "mhc_norm_fn_fwd product", tokens_text(tokens) + ", m=4, H=7168, from halves of fn",
+        tokens * inner * 2 + weight_bytes + tokens * (columns + 1) * 4,
+        [=](const Stream& s, unsigned seed) {
+            const std::int64_t splits = splits_for(s, tokens);
+            Maker m(s, seed);
+            m.in(bf16, {tokens, inner}).in(bf16, {2 * columns, inner});
+            return m.out(f32, {splits, tokens, columns}).out(f32, {splits, tokens}).tensors();
+        },
+        [](const Stream& s, Tensors t) { mhc::launch_norm_product_halves(s, t[0], t[1], {t[2], t[3]}); },
+        [] { return mhc::norm_product_halves_program({}); }, tokens * inner));
+}
+
 void add_reductions(std::vector<Case>& cases) {
     constexpr std::int64_t tokens = 8192;
     const Shape logits{tokens, columns};
@@ -139,6 +153,7 @@ void add_mix(std::vector<Case>& cases) {
 
 void add_mhc_norm_cases(std::vector<Case>& cases) {
     for (const std::int64_t tokens : {512, 2048, 8192}) add_forward(cases, tokens);
+    for (const std::int64_t tokens : {512, 2048, 8192}) add_halves(cases, tokens);
     add_reductions(cases);
     add_backward(cases);
     for (const std::int64_t tokens : {512, 2048, 8192}) add_whole(cases, tokens);

@@ -90,7 +90,8 @@ struct Pre {
     T comb;  ///< f32 (…, m, m), after Sinkhorn
     T u;     ///< bf16 (…, h): what the layer reads
 };
-/// For inference: norm_fn, split_mixes, sinkhorn and apply_mix in two launches, with the bits of the four.
+/// For inference: norm_fn, split_mixes, sinkhorn and apply_mix in two launches (for many tokens on SM90 three: fn is cut
+/// into halves first), with the bits of the four.
 Pre<Tensor> pre_big_fuse(const Stream& stream, const PreInputs& inputs, const PreOptions& options = {});
 void pre_big_fuse(const Stream& stream, const PreInputs& inputs, const Pre<TensorView>& out,
                   const PreOptions& options = {});
@@ -104,6 +105,9 @@ struct NormForm {
 /// residual (n, K) · fnᵀ and the sums of squares, apart for each split of K: products (S, n, J), squares (S, n). Split
 /// s has the blocks of 128 from ⌊s · nb / S⌋ to ⌊(s + 1) · nb / S⌋ of the nb = ⌈K / 128⌉.
 Program norm_product_program(const NormForm& form);
+/// The same from the halves of fn, bf16 (2 J, K): rows j and J + j add up to row j, rounded to TF32; blocks of 256
+/// of K. SM90 alone is fast at it.
+Program norm_product_halves_program(const NormForm& form);
 /// grad_residual (n, K) += or = d_products · fn + 2 · residual · d_square_sum; grad_fn parts (P, J, K), of which part p
 /// has the tokens from ⌊p · nb / P⌋ to ⌊(p + 1) · nb / P⌋ of the nb = ⌈n / 16⌉ blocks of 16.
 Program norm_product_backward_program(const NormForm& form);
@@ -120,6 +124,8 @@ Program norm_reduce_program(const LogitsForm& form);
 /// From the gradient of the logits those of the products, rounded to TF32, and of the sum of squares.
 Program norm_backward_reduce_program(const LogitsForm& form);
 Program round_weights_program();
+/// From fn its halves; rounded: and fn rounded to TF32.
+Program halve_weights_program(bool rounded);
 Program sum_weight_parts_program(bool accumulate);
 Program merge_norm_weight_program(std::int64_t columns, bool aligned);
 Program merge_norm_weight_backward_program(std::int64_t columns, bool aligned, const AccumulateMerge& accumulate);

@@ -49,6 +49,15 @@ void launch_norm_product(const Stream& stream, const TensorView& residual, const
         .launch(stream, {in_lines(residual), in_lines(fn), out.products, out.squares});
 }
 
+void launch_norm_product_halves(const Stream& stream, const TensorView& residual, const TensorView& halves,
+                                const SplitProducts& out) {
+    const NormForm form{halves.extents[0] / 2, halves.extents[1], true, false};
+    Engine::of(stream)
+        .kernel(stream, KernelId(names::product_halves, {form.columns, form.inner}),
+                [&] { return norm_product_halves_program(form); })
+        .launch(stream, {residual, halves, out.products, out.squares});
+}
+
 void launch_norm_reduce(const Stream& stream, const SplitProducts& parts, std::int64_t inner, float eps,
                         const TensorView& logits, const TensorView& products, const TensorView& square_sum) {
     const LogitsForm form{logits.extents[1], reduce_at_once(parts.squares.extents()[0]), aligned({&logits, &products})};
@@ -98,6 +107,17 @@ void launch_round_weights(const Stream& stream, const TensorView& fn, const Tens
     Engine::of(stream)
         .kernel(stream, KernelId(names::round_weights, {}), [] { return round_weights_program(); })
         .launch(stream, {flat(fn), flat(rounded)});
+}
+
+Tensor launch_halve_weights(const Stream& stream, const TensorView& fn, const TensorView* rounded) {
+    Tensor halves = Tensor::empty(stream, bf16, {2 * fn.extents[0], fn.extents[1]});
+    TensorView both = halves;
+    both.extents = {2, fn.count()}, both.strides = {fn.count(), 1};
+    const CompiledKernel& kernel =
+        Engine::of(stream).kernel(stream, KernelId(names::halve_weights, {rounded != nullptr}),
+                                  [&] { return halve_weights_program(rounded != nullptr); });
+    rounded ? kernel.launch(stream, {flat(fn), both, flat(*rounded)}) : kernel.launch(stream, {flat(fn), both});
+    return halves;
 }
 
 }  // namespace tessera::mhc

@@ -13,7 +13,9 @@ inline constexpr const char* product = "mhc_norm_product";
 inline constexpr const char* product_backward = "mhc_norm_product_backward";
 inline constexpr const char* norm_reduce = "mhc_norm_reduce";
 inline constexpr const char* norm_backward_reduce = "mhc_norm_backward_reduce";
+inline constexpr const char* product_halves = "mhc_norm_product_halves";
 inline constexpr const char* round_weights = "mhc_round_weights";
+inline constexpr const char* halve_weights = "mhc_halve_weights";
 inline constexpr const char* sum_weight_parts = "mhc_sum_weight_parts";
 inline constexpr const char* merge = "mhc_merge_norm_weight";
 inline constexpr const char* merge_backward = "mhc_merge_norm_weight_backward";
@@ -30,6 +32,9 @@ struct SplitProducts {
 /// rounded: fn is rounded to TF32.
 void launch_norm_product(const Stream& stream, const TensorView& residual, const TensorView& fn, bool rounded,
                          const SplitProducts& out);
+/// halves: (2 J, K).
+void launch_norm_product_halves(const Stream& stream, const TensorView& residual, const TensorView& halves,
+                                const SplitProducts& out);
 /// logits and products are (n, J), square_sum (n).
 void launch_norm_reduce(const Stream& stream, const SplitProducts& parts, std::int64_t inner, float eps,
                         const TensorView& logits, const TensorView& products, const TensorView& square_sum);
@@ -55,5 +60,7 @@ void launch_norm_product_backward(const Stream& stream, const TensorView& residu
 /// All of a gradient of fn.
 void launch_zero_weights(const Stream& stream, const TensorView& grad_fn);
 void launch_round_weights(const Stream& stream, const TensorView& fn, const TensorView& rounded);
+/// The halves of fn, (2 J, K); rounded: null if nobody needs fn rounded to TF32.
+Tensor launch_halve_weights(const Stream& stream, const TensorView& fn, const TensorView* rounded);
 
 }  // namespace tessera::mhc

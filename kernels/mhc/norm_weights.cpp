@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "kernels/mhc/norm_kernels.hpp"
@@ -9,15 +11,39 @@
 
 namespace tessera::mhc {
 
+namespace {
+constexpr std::int64_t round_width = 1024;
+constexpr int round_threads = 256;
+}  // namespace
+
 Program round_weights_program() {
     return record(names::round_weights, [](Kernel& k) {
-        constexpr std::int64_t width = 1024;
         const Dim count = k.dim("count", multiple_of(4));
         const auto fn = k.input<f32>("fn", {count}, {.align = 16});
         const auto out = k.output<f32>("rounded", {count}, {.align = 16});
-        k.threads(256);
-        const auto [block] = k.grid(ceil_div(count, width));
-        store(out.block({width}, {block}), cast<f32>(cast<tf32>(load(fn.block({width}, {block})))));
+        k.threads(round_threads);
+        const auto [block] = k.grid(ceil_div(count, round_width));
+        store(out.block({round_width}, {block}), cast<f32>(cast<tf32>(load(fn.block({round_width}, {block})))));
+    });
+}
+
+/// TF32 has 11 bits of mantissa: the first half is cut to 8 of them, and the other 3 are the second half, exactly down
+/// to 2^-123. Of infinities and NaN the second half is 0.
+Program halve_weights_program(bool rounded) {
+    return record(names::halve_weights, [=](Kernel& k) {
+        const Dim count = k.dim("count", multiple_of(4));
+        const auto fn = k.input<f32>("fn", {count}, {.align = 16});
+        const auto halves = k.output<bf16>("halves", {2, count}, {.align = 16});
+        std::optional<Global<f32, 1>> out;
+        if (rounded) out = k.output<f32>("rounded", {count}, {.align = 16});
+        k.threads(round_threads);
+        const auto [block] = k.grid(ceil_div(count, round_width));
+        const auto t = cast<f32>(cast<tf32>(load(fn.block({round_width}, {block}))));
+        if (out) store(out->block({round_width}, {block}), t);
+        const auto first = bitcast<f32>(bitcast<u32>(t) & 0xFFFF0000u);
+        const auto finite = abs(t) < std::numeric_limits<float>::infinity();
+        store(halves[0].block({round_width}, {block}), cast<bf16>(first));
+        store(halves[1].block({round_width}, {block}), cast<bf16>(select(finite, t - first, 0.0f)));
     });
 }
 

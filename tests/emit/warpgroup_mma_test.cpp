@@ -4,10 +4,13 @@
 #include "dsl/emit/cuda.hpp"
 #include "dsl/ir/tensor_core.hpp"
 #include "dsl/ir/verify.hpp"
+#include "kernels/mhc_norm.hpp"
+#include "runtime/compiled.hpp"
 #include "runtime/cubin.hpp"
 #include "runtime/nvrtc/find.hpp"
 #include "runtime/nvrtc/nvrtc.hpp"
 #include "tests/emit/builder.hpp"
+#include "tests/emit/sass.hpp"
 
 using namespace tessera;
 using test::Builder;
@@ -92,4 +95,25 @@ TEST_CASE("products of four warps compile, and ptxas serialises none") {
             CHECK(spills->store_bytes + spills->load_bytes == 0);
             CHECK_THAT(outcome.ptx, Catch::Contains("m64n" + std::to_string(columns) + row.warpgroup));
         }
+}
+
+TEST_CASE("the forward product of norm_fn is made by HGMMA on SM90 and HMMA on SM100", "[nvrtc]") {
+    if (!runtime::nvrtc_search().path) {
+        WARN("libnvrtc was not found, so nothing was compiled");
+        return;
+    }
+    for (const Target& target : {Target::h200(), Target::b200()}) {
+        const Compiled compiled = compile_for(mhc::norm_product_halves_program({}), target);
+        INFO(target.arch() << "\n" << compiled.log);
+        CHECK_THAT(compiled.log, !Catch::Contains("C75"));
+        for (const runtime::CubinFacts& facts : runtime::read_cubin(compiled.cubin)) CHECK(facts.stack_bytes == 0);
+        const std::string sass = test::sass_of(compiled);
+        if (sass.empty()) {
+            WARN("there is no nvdisasm, so the instructions were not looked at");
+            continue;
+        }
+        // 256 of K are 16 instructions of depth 16.
+        CHECK(test::count_of(sass, "HGMMA.64x48x16.F32.BF16") == (target.sm == 90 ? 16 : 0));
+        CHECK((test::count_of(sass, "HMMA") > 0) == (target.sm == 100));
+    }
 }

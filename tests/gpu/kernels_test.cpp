@@ -48,6 +48,11 @@ TEST_CASE("random shapes of the hyper-connection kernels", "[gpu][mhc][C25]") {
     check_all("mhc split_mixes", thinned(mhc_cases(320), 100), check_mhc_split_mixes);
     check_all("mhc head_compute_mix", thinned(mhc_cases(320), 100), check_mhc_head);
     check_all("mhc norm_fn", mhc_norm_cases(140), check_mhc_norm_fn);
+    std::vector<MhcNormCase> some = mhc_norm_cases(140);
+    std::erase_if(some, [](const MhcNormCase& c) { return c.common.tokens == 0; });
+    some.push_back({{8193, 4, 16, 10, 1e-6f, 1.0, 0, 0, false, false, 73}, 24, 0});
+    check_all("mhc norm_fn from halves", some, check_mhc_norm_halves);
+    check_all("mhc norm_fn of many tokens", {some.back()}, check_mhc_norm_fn);
     check_all("mhc merge_norm_weight", mhc_norm_cases(140), check_mhc_merge_norm_weight);
     check_all("mhc pre_big_fuse", mhc_norm_cases(140), check_mhc_pre_big_fuse);
 }

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "kernels/mhc/norm_plan.hpp"
 #include "tests/support/kernels/mhc_check.hpp"
 #include "tests/support/shapes.hpp"
 
@@ -25,6 +26,23 @@ void check_all(std::string (*check)(const Device&, const MhcNormCase&)) {
 }  // namespace
 
 TEST_CASE("norm_fn agrees with the reference on 140 shapes", "[mhc][C25]") { check_all(check_mhc_norm_fn); }
+
+TEST_CASE("the product from halves of fn agrees with the reference on all shapes with tokens", "[mhc]") {
+    std::vector<MhcNormCase> cases = mhc_norm_cases(140);
+    std::erase_if(cases, [](const MhcNormCase& c) { return c.common.tokens == 0; });
+    CHECK(cases.size() > 100);
+    for (const MhcNormCase& c : cases) CHECK(check_mhc_norm_halves(Device::host(), c) == "");
+    for (const MhcNormCase& c : thinned(cases, 10)) CHECK(check_mhc_norm_halves(Device::host(Target::b200()), c) == "");
+}
+
+TEST_CASE("many tokens are multiplied from halves of fn", "[mhc]") {
+    CHECK_FALSE(mhc::norm_in_halves(2048, Target::h200()));
+    CHECK(mhc::norm_in_halves(8192, Target::h200()));
+    CHECK_FALSE(mhc::norm_in_halves(8192, Target::b200()));
+    const MhcNormCase c{{8193, 4, 16, 10, 1e-6f, 1.0, 0, 0, false, false, 73}, 24, 0};
+    CHECK(check_mhc_norm_fn(Device::host(), c) == "");
+    CHECK(check_mhc_pre_big_fuse(Device::host(), c) == "");
+}
 
 TEST_CASE("merge_norm_weight agrees with the reference on 140 shapes", "[mhc]") {
     check_all(check_mhc_merge_norm_weight);

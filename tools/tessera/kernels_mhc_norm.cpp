@@ -60,11 +60,14 @@ Rule norm_rule(const Case& the_case, const std::string& output) {
 
 Program norm_program(const Arguments& args, const Target&) {
     const bool backward = backward_pass(args);
-    const std::string part = part_of(args, backward ? std::vector<std::string>{"product", "reduce", "sum"}
-                                                    : std::vector<std::string>{"product", "reduce", "round"});
+    const std::string part =
+        part_of(args, backward ? std::vector<std::string>{"product", "reduce", "sum"}
+                               : std::vector<std::string>{"product", "product_halves", "reduce", "round", "halve"});
     const mhc::NormForm form{columns_of(args), inner_of(args), true, args.flag("accumulate", false)};
     const mhc::LogitsForm logits{form.columns, mhc::reduce_at_once(splits_of(args)), args.flag("aligned", true)};
     if (part == "round") return mhc::round_weights_program();
+    if (part == "halve") return mhc::halve_weights_program(true);
+    if (part == "product_halves") return mhc::norm_product_halves_program(form);
     if (part == "sum") return mhc::sum_weight_parts_program(form.accumulate);
     if (part == "reduce")
         return backward ? mhc::norm_backward_reduce_program(logits) : mhc::norm_reduce_program(logits);

@@ -19,6 +19,8 @@ std::string check_mhc_split_mixes(const Device& device, const MhcCase& c);
 std::string check_mhc_head(const Device& device, const MhcCase& c);
 
 std::string check_mhc_norm_fn(const Device& device, const MhcNormCase& c);
+/// The halves of fn, and the product from them, whatever the plan would take. There are tokens.
+std::string check_mhc_norm_halves(const Device& device, const MhcNormCase& c);
 std::string check_mhc_merge_norm_weight(const Device& device, const MhcNormCase& c);
 /// With the bits of norm_fn, split_mixes, sinkhorn and apply_mix, too.
 std::string check_mhc_pre_big_fuse(const Device& device, const MhcNormCase& c);

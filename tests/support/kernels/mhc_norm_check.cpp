@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
+#include "kernels/mhc/norm_kernels.hpp"
 #include "kernels/mhc_mixes.hpp"
 #include "kernels/mhc_norm.hpp"
 #include "tests/support/kernels/mhc_check_support.hpp"
@@ -51,7 +54,51 @@ std::string same_bits(const char* name, const Numbers& a, const Numbers& b) {
     return std::string(name) + " has other bits than the chain of kernels gives";
 }
 
+/// What the kernels make of two rows of halves is fn, rounded to TF32.
+std::string unlike(const Numbers& halves, const Numbers& rounded) {
+    for (std::size_t i = 0; i < rounded.size(); ++i) {
+        const double sum = static_cast<double>(halves[i]) + static_cast<double>(halves[i + rounded.size()]);
+        const bool tiny = std::fabs(rounded[i]) < 0x1p-123f;
+        if (sum != static_cast<double>(rounded[i]) && !tiny) return "two halves do not add up to fn rounded to TF32";
+    }
+    return halves.size() == 2 * rounded.size() ? "" : "halves of another size";
+}
+
 }  // namespace
+
+std::string check_mhc_norm_halves(const Device& device, const MhcNormCase& c) {
+    return checked(c, [&]() -> std::string {
+        const Stream stream = device.stream();
+        Random random(c.common.seed);
+        const std::int64_t n = c.common.tokens, columns = c.columns, splits = std::max<std::int64_t>(c.splits, 1);
+        const mhc_reference::Norm in = norm_of(random, c);
+        CallTensors t(stream, 0);
+        const Shape weights{columns, c.inner()};
+        const TensorView residual = t.input(bf16, {n, c.inner()}, in.residual), fn = t.input(f32, weights, in.fn),
+                         rounded = t.output(f32, weights), by_itself = t.output(f32, weights);
+        mhc::launch_round_weights(stream, fn, by_itself);
+        const Tensor halves = mhc::launch_halve_weights(stream, fn, &rounded);
+        const Tensor again = mhc::launch_halve_weights(stream, fn, nullptr);
+        std::vector<Numbers> results;
+        for (int run = 0; run < 2; ++run) {
+            const mhc::SplitProducts parts(stream, splits, n, columns);
+            mhc::launch_norm_product_halves(stream, residual, run == 0 ? halves : again, parts);
+            const TensorView logits = t.output(f32, {n, columns}), products = t.output(f32, {n, columns}),
+                             squares = t.output(f32, {n});
+            mhc::launch_norm_reduce(stream, parts, c.inner(), c.common.eps, logits, products, squares);
+            for (const TensorView& out : {logits, products, squares}) results.push_back(t.read(out));
+        }
+        const auto exact = mhc_reference::norm_fn(extents_of(c.common), in);
+        return first_of({t.bytes(rounded) == t.bytes(by_itself) ? "" : "fn is rounded in two ways",
+                         unlike(numbers_of(stream, halves), t.read(rounded)),
+                         mhc_reference::difference("logits", results[0], exact.logits),
+                         mhc_reference::difference("products", results[1], exact.products),
+                         mhc_reference::difference("square_sum", results[2], exact.square_sum),
+                         same_bits("logits of a second run", results[3], results[0]),
+                         same_bits("products of a second run", results[4], results[1]),
+                         same_bits("square_sum of a second run", results[5], results[2]), t.changed_input()});
+    });
+}
 
 std::string check_mhc_norm_fn(const Device& device, const MhcNormCase& c) {
     return checked(c, [&]() -> std::string {
