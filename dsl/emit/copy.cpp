@@ -58,6 +58,13 @@ std::string Statements::mbarrier(int tile, ir::Ref stage) {
 }
 
 void Statements::print(const ir::WaitCopies& wait) {
+    if (wait.first_warp) {
+        require_internal(role_ != nullptr, "a wait of a role's first warp outside of roles");
+        const std::string from = role_->first_warp > 0 ? fmt::format(" - {}", role_->first_thread()) : "";
+        return writer_.line(fmt::format("if (threadIdx.x{} < 32) {}({}, {});", from, helpers_.use("wait_mbarrier"),
+                                        mbarrier(wait.mbarriers, wait.stage),
+                                        expressions_.scalar(wait.parity).relax().text));
+    }
     if (wait.mbarriers >= 0)
         return writer_.line(fmt::format("{}({}, {});", helpers_.use("wait_mbarrier"),
                                         mbarrier(wait.mbarriers, wait.stage),
@@ -68,14 +75,18 @@ void Statements::print(const ir::WaitCopies& wait) {
 
 void Statements::print(const ir::CommitCopies& commit) {
     if (commit.mbarriers < 0) return writer_.line(helpers_.use("commit_copies") + "();");
-    writer_.line(helpers_.use("arrive_mbarrier") + "(" + mbarrier(commit.mbarriers, commit.stage) + ");");
+    const std::string where = mbarrier(commit.mbarriers, commit.stage);
+    if (role_ && role_->first_warp > 0)
+        return writer_.line(
+            fmt::format("{}({}, {});", helpers_.use("arrive_mbarrier_from"), where, role_->first_thread()));
+    writer_.line(helpers_.use("arrive_mbarrier") + "(" + where + ");");
 }
 
 void Statements::print(const ir::InitMbarriers& init) {
     const auto tile = static_cast<std::size_t>(init.mbarriers);
     require_internal(tile < program_.shared.size(), "mbarriers that do not exist");
-    writer_.line(fmt::format("if (threadIdx.x == 0) {}({}, {});", helpers_.use("init_mbarriers"), names_.shared[tile],
-                             program_.shared[tile].shape[0]));
+    writer_.line(fmt::format("if (threadIdx.x == 0) {}({}, {}, {});", helpers_.use("init_mbarriers"),
+                             names_.shared[tile], program_.shared[tile].shape[0], init.arrivals));
 }
 
 }  // namespace tessera::emit

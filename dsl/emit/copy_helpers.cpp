@@ -48,11 +48,11 @@ __device__ __forceinline__ void wait_copies_but() {
 /// By one thread; the fence makes them known to the copy engine.
 Helper init_mbarriers() {
     return {"init_mbarriers",
-            R"(__device__ __forceinline__ void init_mbarriers(unsigned long long* mbarriers, int count) {
+            R"(__device__ __forceinline__ void init_mbarriers(unsigned long long* mbarriers, int count, int arrivals) {
     for (int i = 0; i < count; ++i)
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;"
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
             :
-            : "r"((unsigned)__cvta_generic_to_shared(mbarriers + i))
+            : "r"((unsigned)__cvta_generic_to_shared(mbarriers + i)), "r"(arrivals)
             : "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

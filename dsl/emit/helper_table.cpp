@@ -254,6 +254,7 @@ std::span<const Helper> helper_table() {
         for (Helper& helper : lookup_helpers()) all->push_back(std::move(helper));
         for (Helper& helper : mma_helpers()) all->push_back(std::move(helper));
         for (Helper& helper : copy_helpers()) all->push_back(std::move(helper));
+        for (Helper& helper : role_helpers()) all->push_back(std::move(helper));
         all->push_back(report_helper());
         all->push_back(grid_sync_helper());
         return all;

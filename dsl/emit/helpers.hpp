@@ -22,13 +22,14 @@ struct Helper {
 /// All of them, in the order in which they are printed.
 std::span<const Helper> helper_table();
 
-/// Parts of the table: conversions of the packed formats; tables of codes; products; asynchronous copies; reports; grid
-/// syncs.
+/// Parts of the table: conversions of the packed formats; tables of codes; products; asynchronous copies; roles;
+/// reports; grid syncs.
 std::vector<Helper> e2m1_helpers();
 std::vector<Helper> e5m6_helpers();
 std::vector<Helper> lookup_helpers();
 std::vector<Helper> mma_helpers();
 std::vector<Helper> copy_helpers();
+std::vector<Helper> role_helpers();
 Helper report_helper();
 Helper grid_sync_helper();
 

@@ -104,9 +104,10 @@ std::vector<Parameter> parameters(const ir::Program& program, const Names& names
 }  // namespace
 
 std::string signature(const ir::Program& program, const Names& names, Expressions& expressions) {
-    std::string out =
-        fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) {}(", program.threads,
-                    program.least_blocks > 0 ? fmt::format(", {}", program.least_blocks) : "", program.name);
+    const bool budgets = !program.roles.empty() && program.roles.front().registers > 0;
+    const int blocks = std::max(program.least_blocks, budgets ? 1 : 0);  // a budget is a share of what is known
+    std::string out = fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) {}(", program.threads,
+                                  blocks > 0 ? fmt::format(", {}", blocks) : "", program.name);
     const std::vector<Parameter> list = parameters(program, names, expressions);
     if (list.empty()) return out + ")";
     std::size_t widest = 0;

@@ -42,6 +42,7 @@ void Statements::print(const Recorded&) {
 }
 
 void Statements::print(const ir::For& loop) {
+    if (loop.role >= 0) return print_role(loop);
     const std::string& name = names_.loops[static_cast<std::size_t>(loop.loop)];
     const auto bound = [&](ir::Ref node) {
         const Text text = expressions_.scalar(node);
@@ -85,8 +86,6 @@ void Statements::print(const ir::Let& let) {
 void Statements::print(const ir::Set& set) {
     writer_.line(array_word(set.array, set.index, 0) + " = " + expressions_.word(set.value).text + ";");
 }
-
-void Statements::print(const ir::Barrier&) { writer_.line("__syncthreads();"); }
 
 Element Statements::element_of(const ir::Access& access) const {
     const bool global = access.space == ir::Space::global;

@@ -22,6 +22,7 @@ public:
 
 private:
     void print(const ir::For& loop);
+    void print_role(const ir::For& body);
     void print(const ir::Comment& comment);
     void print(const ir::Declare& declare);
     void print(const ir::Let& let);
@@ -42,6 +43,7 @@ private:
     void print(const ir::WaitCopies& wait);
     void print(const ir::CommitCopies& commit);
     void print(const ir::InitMbarriers& init);
+    void print(const ir::Arrive& arrive);
     void print_bulk(const ir::CopyVector& copy);
     std::string mbarrier(int tile, ir::Ref stage);
 
@@ -74,6 +76,7 @@ private:
     HelperSet& helpers_;
     Expressions& expressions_;
     Writer& writer_;
+    const ir::WarpRole* role_ = nullptr;  // whose body is printed
 };
 
 }  // namespace tessera::emit

@@ -3,6 +3,7 @@
 #include "dsl/front/functions.hpp"
 #include "dsl/front/memory.hpp"
 #include "dsl/front/program.hpp"
+#include "dsl/front/roles.hpp"
 #include "dsl/front/selection.hpp"
 #include "dsl/front/tensor_core.hpp"
 
@@ -190,6 +191,38 @@ public:
         auto use = [&](detail::Ref i, detail::Ref slot) { body(Index(i), Index(slot)); };
         using Function = detail::FunctionRef<detail::Ref, detail::Ref>;
         detail::pipelined(count.node, options.stages, options.engine, Function(start), Function(use), here(at));
+    }
+
+    /// Slots of shared tiles that one role fills and others use; at the top level, ahead of k.roles.
+    Ring ring(const RingOptions& options = {}, std::source_location at = std::source_location::current()) {
+        return Ring(detail::ring(options.stages, here(at)));
+    }
+
+    /// Divides the warps of the block into roles, in order, each with a body of its own, all of which run at once. In a
+    /// body tiles lie with the role's threads and barriers are the role's own. Roles share nothing but rings: no other
+    /// shared tile, no tile in registers, no variable. They end the kernel, and set its number of threads.
+    ///
+    ///     const auto ring = k.ring({.stages = 4});
+    ///     k.roles({.name = "producer", .warps = 4, .registers = 40},
+    ///             [&] { k.serial(n, [&](Index i) {
+    ///                 ring.fill([&](Index slot) { copy_async(tile[slot].whole(), x[i].whole()); }); }); },
+    ///             {.name = "consumer", .warps = 8, .registers = 232},
+    ///             [&] { k.serial(n, [&](Index i) {
+    ///                 ring.use([&](Index slot) { sum = sum.get() + load(tile[slot].whole()); }); }); });
+    template <class A, class B>
+    void roles(const RoleOptions& a, A&& body_a, const RoleOptions& b, B&& body_b,
+               std::source_location at = std::source_location::current()) {
+        const RoleOptions options[] = {a, b};
+        const detail::FunctionRef<> bodies[] = {detail::FunctionRef<>(body_a), detail::FunctionRef<>(body_b)};
+        detail::roles(options, bodies, 2, here(at));
+    }
+    template <class A, class B, class C>
+    void roles(const RoleOptions& a, A&& body_a, const RoleOptions& b, B&& body_b, const RoleOptions& c, C&& body_c,
+               std::source_location at = std::source_location::current()) {
+        const RoleOptions options[] = {a, b, c};
+        const detail::FunctionRef<> bodies[] = {detail::FunctionRef<>(body_a), detail::FunctionRef<>(body_b),
+                                                detail::FunctionRef<>(body_c)};
+        detail::roles(options, bodies, 3, here(at));
     }
 
     /// body(i) for i = 0 … count − 1, written out: in every copy i is a number.

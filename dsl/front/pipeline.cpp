@@ -22,7 +22,7 @@ public:
                 place,
                 "a pipeline of bulk copies stands in a loop or condition, or one by tensor maps; write one "
                 "pipeline over all iterations, or copy by vectors");
-        full_ = r_.mbarriers(stages, place);
+        full_ = r_.mbarriers("full", stages, place);
         r_.append(place, ir::InitMbarriers{full_});
     }
 
@@ -95,6 +95,10 @@ void pipelined(Ref count, int stages, ir::Copies engine, FunctionRef<Ref, Ref> i
                const Place& place) {
     if (Recorder::active(place).issues_copies())
         throw UsageError(place, "a pipeline inside the issue function of another; that function only starts copies");
+    if (Recorder::active(place).role() >= 0)
+        throw UsageError(place,
+                         "a pipeline in a role; between roles a ring does its work: k.ring, ring.fill in one role "
+                         "and ring.use in another");
     if (stages < 2 || stages > most_stages)
         throw UsageError(place, fmt::format("a pipeline of {} stages; it has from 2, one that is read and one that is "
                                             "copied to, up to {}",

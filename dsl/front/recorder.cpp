@@ -52,7 +52,7 @@ Recorder::Recorder(const char* name, const Place& place)
     : id_(++recordings), program_(std::make_unique<ir::Program>()), outer_(current) {
     program_->name = require_new_name(name, "the kernel", place);
     program_->place = place;
-    open_.push_back({0, &program_->body});
+    open({0, &program_->body});
     current = this;
 }
 
@@ -86,9 +86,9 @@ void Recorder::append(const Place& place, ir::StatementOp op) {
     const bool starts_copies = std::holds_alternative<ir::Copy>(op) || std::holds_alternative<ir::Bind>(op) ||
                                std::holds_alternative<ir::For>(op);
     if (pipeline_ != nullptr && !starts_copies)
-        throw UsageError(place,
-                         "the first function of k.pipelined does more than start copies; it may compute, load and call "
-                         "copy_async, the rest belongs to the second");
+        throw UsageError(place, fmt::format("{} does more than start copies; it may compute, load and call copy_async, "
+                                            "the rest belongs to the function that reads",
+                                            pipeline_->function));
     open_.back().body->push_back({place, std::move(op)});
 }
 
@@ -106,10 +106,10 @@ void Recorder::append_copy(const Place& place, ir::Copy copy) {
     append(place, std::move(copy));
 }
 
-int Recorder::mbarriers(int stages, const Place& place) {
-    std::string name = "full";
+int Recorder::mbarriers(const char* what, int stages, const Place& place) {
+    std::string name = what;
     for (int n = 2; std::find(names_.begin(), names_.end(), name) != names_.end(); ++n)
-        name = fmt::format("full_{}", n);
+        name = fmt::format("{}_{}", what, n);
     names_.push_back(name);
     program_->shared.push_back({name, u64, Shape{stages}, {}, place});
     return static_cast<int>(program_->shared.size()) - 1;
@@ -143,6 +143,16 @@ void Recorder::require_open(Ref value, const Place& place) const {
             fmt::format(
                 "a value made inside a loop or condition ({}:{}) is used after it ended; carry it out with k.variable",
                 value->place.file, value->place.line));
+    if (!value->scalar() && role_of_scope_[static_cast<std::size_t>(scope_of_[id])] != role())
+        throw UsageError(place, fmt::format("a tile made outside of the role ({}:{}) is used in it; a role's tiles lie "
+                                            "with its own threads: load it again in the role",
+                                            value->place.file, value->place.line));
+}
+
+void Recorder::open(const Scope& scope) {
+    open_.push_back(scope);
+    role_of_scope_.resize(std::max(role_of_scope_.size(), static_cast<std::size_t>(scope.id) + 1), -1);
+    role_of_scope_[static_cast<std::size_t>(scope.id)] = scope.role;
 }
 
 bool Recorder::is_open(int scope) const {
@@ -193,7 +203,7 @@ Ref Recorder::open_serial(Ref begin, Ref end, Ref step, const Place& place) {
     const std::string name = fmt::format("i{}", loop);
     append(place, ir::For{loop, name, begin, end, step, false, {}});
     ir::Body& body = open_.back().body->back().as<ir::For>()->body;
-    open_.push_back({scopes_++, &body});
+    open({scopes_++, &body, role(), by_warps()});
     return make(i64, {}, place, ir::LoopIndex{loop});
 }
 
@@ -203,7 +213,7 @@ void Recorder::open_when(Ref condition, const Place& place) {
     const Ref begin = number(0), end = make(i64, {}, place, ir::Cast{condition}), step = number(1);
     const int loop = program_->loops++;
     append(place, ir::For{loop, fmt::format("i{}", loop), begin, end, step, false, {}, true, ir::is_vote(condition)});
-    open_.push_back({scopes_++, &open_.back().body->back().as<ir::For>()->body});
+    open({scopes_++, &open_.back().body->back().as<ir::For>()->body, role(), by_warps() || ir::is_vote(condition)});
 }
 
 void Recorder::close_scope() noexcept { open_.pop_back(); }
@@ -222,6 +232,7 @@ Program record(const char* name, FunctionRef<Kernel&> body, const Place& place) 
     Kernel kernel(recorder.id());
     body(kernel);
     if (!recorder.grid_set) throw UsageError(place, fmt::format("kernel {} sets no grid; call k.grid(…) once", name));
+    if (!recorder.program().roles.empty() || !recorder.rings.empty()) recorder.finish_roles();
     return Program(recorder.release());
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,25 +49,48 @@ public:
         int stages;
         int mbarriers;  // that count the bytes; −1: the threads' groups
         Ref slot;
-        bool tensor;  // by tensor maps
+        bool tensor = false;  // by tensor maps
+        const char* function = "the first function of k.pipelined";  // that starts them
     };
     /// Until it is taken away by null, copies alone may be appended, and those belong to the pipeline.
     void set_pipeline(const Pipeline* pipeline) { pipeline_ = pipeline; }
     bool issues_copies() const { return pipeline_ != nullptr; }
     void append_copy(const Place& place, ir::Copy copy);
     /// A tile of mbarriers for a pipeline's stages, by a name that nothing has.
-    int mbarriers(int stages, const Place& place);
+    int mbarriers(const char* what, int stages, const Place& place);
     void close_scope() noexcept;
     bool in_loop() const { return open_.size() > 1; }
 
+    // roles.cpp
+    struct Ring {
+        int stages, full, empty;
+        Place place;
+        int filled_by = -1;  // role
+        struct State {
+            int slot, parity;  // variables
+        };
+        std::map<int, State> states;  // by role
+    };
+    int role() const { return open_.back().role; }  // −1: none
+    bool by_warps() const { return open_.back().by_warps; }
+    Ring::State ring_state(Ring& ring, const Place& place);
+    ir::Body& open_role(int role, const Place& place);
+    void close_role(ir::Body& opened);
+    /// UsageError if the roles cannot work together.
+    void finish_roles();
+
     bool grid_set = false;
+    std::vector<Ring> rings;
 
 private:
     struct Scope {
         int id;
         ir::Body* body;
+        int role = -1;          // that it stands in
+        bool by_warps = false;  // in a condition by warps
     };
     bool is_open(int scope) const;
+    void open(const Scope& scope);
 
     std::uint64_t id_;
     std::unique_ptr<ir::Program> program_;
@@ -77,7 +101,9 @@ private:
     std::vector<int> depth_;           // by node id: operations down to what is bound
     std::vector<int> variable_scope_;  // by variable
     std::vector<std::string> names_;
+    std::vector<int> role_of_scope_;  // by scope
     const Pipeline* pipeline_ = nullptr;
+    ir::Body prologue_;  // what stands first in the role that is open
     int scopes_ = 1;
 };
 

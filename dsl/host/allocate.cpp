@@ -13,19 +13,25 @@ constexpr int never = std::numeric_limits<int>::max();
 bool opens(Kind kind) { return kind == Kind::loop_enter || kind == Kind::warp_enter; }
 bool closes(Kind kind) { return kind == Kind::loop_next || kind == Kind::warp_leave; }
 
-/// All instructions in their final order: before the blocks, finish, the block's, finish.
+/// All instructions in their final order: before the blocks, finish, the block's, finish, those of each role, finish.
 struct Listing {
     std::vector<Draft> drafts;
     int block_entry;
+    std::vector<int> role_entries;
 };
 
 Listing listing_of(const Numbering& numbering) {
     const Draft finish{Kind::finish, true, nullptr, 0, {}, {}};
-    Listing list{numbering.launch_drafts(), 0};
+    Listing list{numbering.launch_drafts(), 0, {}};
     list.drafts.push_back(finish);
     list.block_entry = static_cast<int>(list.drafts.size());
     list.drafts.insert(list.drafts.end(), numbering.block_drafts().begin(), numbering.block_drafts().end());
     list.drafts.push_back(finish);
+    for (const std::vector<Draft>& role : numbering.role_drafts()) {
+        list.role_entries.push_back(static_cast<int>(list.drafts.size()));
+        list.drafts.insert(list.drafts.end(), role.begin(), role.end());
+        list.drafts.push_back(finish);
+    }
     return list;
 }
 
@@ -125,14 +131,22 @@ public:
                 if (lives_.first[static_cast<std::size_t>(v)] == static_cast<int>(at))
                     places_[static_cast<std::size_t>(v)] = file_.take(numbering_.at(v));
             write(list_.drafts[at]);
-            for (int v : ends[at]) file_.give_back(places_[static_cast<std::size_t>(v)]);
+            for (int v : ends[at])
+                if (may_be_taken(v, static_cast<int>(at))) file_.give_back(places_[static_cast<std::size_t>(v)]);
         }
+        for (int entry : list_.role_entries) code_.role_entries.push_back(static_cast<std::uint32_t>(entry));
         code_.block_entry = static_cast<std::uint32_t>(list_.block_entry);
         code_.file_bytes = file_.bytes();
         name_given_values();
     }
 
 private:
+    /// Roles take turns: what is one value for all threads must last. What threads have of their own is theirs.
+    bool may_be_taken(int value, int at) const {
+        const bool in_role = !list_.role_entries.empty() && at >= list_.role_entries.front();
+        return !in_role || !numbering_.at(value).uniform;
+    }
+
     void write(const Draft& draft) {
         Instruction i{draft.kind,
                       draft.uniform,

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 #include <optional>
+#include <set>
 
 #include "dsl/base/error.hpp"
 #include "dsl/host/expressions.hpp"
 #include "dsl/host/words.hpp"
 #include "dsl/ir/uniform.hpp"
+#include "dsl/ir/walk.hpp"
 
 namespace tessera::host {
 
@@ -15,7 +17,13 @@ namespace {
 class Assembler {
 public:
     Assembler(const ir::Program& program, Code& code)
-        : program_(program), code_(code), words_(program, numbering_), values_(program, numbering_, words_, code) {}
+        : program_(program), code_(code), words_(program, numbering_), values_(program, numbering_, words_, code) {
+        ir::for_each_statement(program.body, [&](const ir::Statement& s) {
+            if (const auto* copy = s.as<ir::CopyVector>(); copy && copy->mbarriers >= 0)
+                copied_.insert(copy->to.memory);
+            if (const auto* box = s.as<ir::CopyBox>()) copied_.insert(box->tile);
+        });
+    }
 
     void body(const ir::Body& statements) {
         for (const ir::Statement& s : statements) {
@@ -42,7 +50,13 @@ private:
     }
 
     void statement(const ir::Statement& s, const ir::For& op) {
-        op.unrolled ? unrolled(op) : op.warp ? by_warps(op) : serial(s, op);
+        op.role >= 0 ? by_role(op) : op.unrolled ? unrolled(op) : op.warp ? by_warps(op) : serial(s, op);
+    }
+
+    void by_role(const ir::For& op) {
+        numbering_.open_role();
+        body(op.body);
+        numbering_.close_role();
     }
 
     void unrolled(const ir::For& op) {
@@ -202,9 +216,6 @@ private:
     void statement(const ir::Statement&, const ir::MmaWait&) {
         numbering_.emit({Kind::product_wait, true, nullptr, 0, {}, {}});
     }
-    void statement(const ir::Statement&, const ir::ProxyFence&) {
-        numbering_.emit({Kind::proxy_fence, true, nullptr, 0, {}, {}});
-    }
 
     /// Offset, predicate and coordinates of either side, then the mbarrier's.
     void bulk(const ir::Statement& s, const ir::CopyVector& op) {
@@ -263,10 +274,19 @@ private:
         add_mbarrier(s, op.mbarriers, op.stage, draft);
         numbering_.emit(std::move(draft));
     }
+    void statement(const ir::Statement& s, const ir::Arrive& op) {
+        Draft draft{Kind::release, false, nullptr, static_cast<std::uint32_t>(code_.accesses.size()), {}, {}};
+        add_mbarrier(s, op.mbarriers, op.stage, draft);
+        numbering_.emit(std::move(draft));
+    }
+    void statement(const ir::Statement&, const ir::ProxyFence&) {
+        numbering_.emit({Kind::fence, true, nullptr, 0, {}, {}});
+    }
     void statement(const ir::Statement& s, const ir::InitMbarriers& op) {
         Draft draft{Kind::start, false, nullptr, static_cast<std::uint32_t>(code_.accesses.size()), {}, {}};
         add_mbarrier(s, op.mbarriers, nullptr, draft);
         code_.accesses.back().store = true;
+        code_.accesses.back().arrivals = op.arrivals;
         numbering_.emit(std::move(draft));
     }
 
@@ -316,6 +336,7 @@ private:
         AccessInfo info = info_of(s, access, predicated);
         info.store = draft.kind == Kind::store;
         info.add = add;
+        info.fenced = info.store && access.space == ir::Space::shared && copied_.count(access.memory) > 0;
         info.move = add          ? add_function(info.type)
                     : info.store ? store_function(info.type, access.lanes)
                                  : load_function(info.type, access.lanes);
@@ -338,6 +359,7 @@ private:
 
     const ir::Program& program_;
     std::optional<ir::Uniformity> uniformity_;  // once asked for
+    std::set<int> copied_;                      // shared tiles that are copied to in bulk
     Code& code_;
     Numbering numbering_;
     Words words_;

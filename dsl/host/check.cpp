@@ -42,14 +42,16 @@ AccessChecker::AccessChecker(const Launch& launch, const Code& code)
       copies_(static_cast<std::size_t>(launch.program.shared_bytes)),
       products_(code.products.empty() ? 0 : static_cast<std::size_t>(launch.program.shared_bytes)) {
     const ir::Program& p = launch.program;
-    if (!p.shared.empty()) history_.emplace(static_cast<std::size_t>(p.shared_bytes), smallest_access(p), p.threads);
+    if (!p.shared.empty())
+        history_.emplace(static_cast<std::size_t>(p.shared_bytes), smallest_access(p), p.threads, p.roles);
 }
 
 void AccessChecker::begin_block(std::int64_t block) {
     block_ = block;
     copies_.clear();
-    mbarriers_.clear();
+    arrivals_.clear();
     products_.clear();
+    unfenced_.clear();
     if (history_) history_->begin_block();
 }
 
@@ -59,7 +61,7 @@ void AccessChecker::end_block() const {
     const AccessInfo& info = code_.accesses[copy->access];
     throw UsageError(info.place,
                      fmt::format("kernel '{}': a copy to {} is still under way when the block ends ({}); wait_copies() "
-                                 "after the last copy_async",
+                                 "after the last copy_async, or ring.use for every ring.fill",
                                  launch_.program.name,
                                  launch_.program.shared[static_cast<std::size_t>(info.memory)].name, describe_block()));
 }
@@ -80,7 +82,7 @@ void AccessChecker::check(const AccessInfo& info, const VectorAccess& access, co
         if (at.global())
             check_sources(at);
         else
-            check_copies(at), check_operands(at), check_order(at);
+            check_copies(at), check_operands(at), check_fence(at), check_order(at);
     }
 }
 

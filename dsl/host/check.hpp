@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,7 +11,6 @@
 #include "dsl/host/copies.hpp"
 #include "dsl/host/history.hpp"
 #include "dsl/host/launch.hpp"
-#include "dsl/host/mbarriers.hpp"
 #include "dsl/host/products.hpp"
 
 namespace tessera::host {
@@ -28,19 +28,25 @@ public:
     /// The copies under way are complete, but those of the last groups.
     void wait(std::uint32_t pending);
 
-    /// One mbarrier of the tile that `info` names, or all of them; `stage` as offset and coordinate.
-    /// Errors: as for accesses; UsageError if a wait would last forever.
+    /// One mbarrier of the tile that `info` names, or all of them; `stage` as offset and coordinate of threads
+    /// first_thread …. Errors: as for accesses.
     void start(const AccessInfo& info);
-    void arrive(const AccessInfo& info, const std::int64_t* stage);
-    void wait_phase(const AccessInfo& info, const std::int64_t* stage, std::int64_t parity);
+    void check_mbarrier(const AccessInfo& info, const std::int64_t* stage, int first_thread, int threads);
+    /// These threads have arrived; `completes`: it was the phase's last arrival.
+    void arrive(const AccessInfo& info, std::int64_t stage, int first_thread, int threads, bool completes);
+    /// These threads have found a phase complete.
+    void pass(const AccessInfo& info, std::int64_t stage, int first_thread, int threads);
+    /// Errors: UsageError saying that the wait would last forever.
+    [[noreturn]] void endless_wait(const AccessInfo& info, std::int64_t stage, std::int64_t parity) const;
     void barrier(int first_thread, int threads);
+    /// What these threads have stored comes ahead of bulk copies and of products that read in place.
+    void fence(int first_thread, int threads);
 
     /// Tensor cores read `rows` rows of the tile that `info` names, of 32 bytes from this element offset on (before the
     /// swizzle), for four warps from first_thread on; until wait_products(). Errors: as for accesses; UsageError if
     /// threads have written there and not fenced it.
     void start_product(const AccessInfo& info, std::int64_t offset, int rows, int first_thread);
     void wait_products();
-    void fence_proxy();
 
     /// `coordinates`: a register of i64 for each axis. Threads first_thread … take part.
     /// Errors: UsageError with the writer's line; InternalError if offset and coordinates name different elements.
@@ -72,7 +78,7 @@ private:
     void read_for_product(std::size_t byte, const AccessInfo& info, int first_thread);
     CopySource source_of(const Where& at) const;
     static CopySource source_at(std::size_t tensor, std::int64_t byte, std::int64_t bytes);
-    void check_mbarrier(const AccessInfo& info, const std::int64_t* stage, std::size_t threads);
+    void check_fence(const Where& at);
     std::size_t mbarrier_byte(const AccessInfo& info, std::int64_t stage) const;
     std::int64_t expected_offset(const Where& at, int lane) const;
     bool plain_lanes(const Where& at) const;
@@ -85,8 +91,16 @@ private:
     std::optional<SharedHistory> history_;
     CopiesUnderWay copies_;
     std::vector<CopySource> sources_;  // by thread: of the copy being looked at
-    Mbarriers mbarriers_;
     ProductsUnderWay products_;
+    struct Arrivals {
+        Clock gathered, complete;  // what those know that have arrived, up to the last phase that is complete
+    };
+    std::map<std::size_t, Arrivals> arrivals_;  // by byte of the mbarrier
+    struct Stored {
+        std::size_t begin, end;  // bytes
+        int thread;
+    };
+    std::vector<Stored> unfenced_;
     std::size_t counted_by_ = CopiesUnderWay::none;  // what counts the bytes of the copy being looked at
     std::int64_t block_ = 0;
 };

@@ -10,7 +10,6 @@ namespace tessera::host {
 
 namespace {
 constexpr std::int64_t mbarrier_bytes = 8;
-constexpr std::size_t first_warp = 32;
 }  // namespace
 
 void AccessChecker::check_copies(const Where& at) {
@@ -61,7 +60,7 @@ void AccessChecker::check_bulk(const AccessInfo& info, const VectorAccess& acces
                                const std::int64_t* const* coordinates, int first_thread, const AccessInfo& mbarrier,
                                const std::int64_t* stage) {
     if (info.copy) {
-        check_mbarrier(mbarrier, stage, 1);
+        check_mbarrier(mbarrier, stage, first_thread, 1);
         counted_by_ = mbarrier_byte(mbarrier, *stage);
     }
     check(info, access, coordinates, first_thread);
@@ -73,40 +72,60 @@ std::size_t AccessChecker::mbarrier_byte(const AccessInfo& info, std::int64_t st
                                     stage * mbarrier_bytes);
 }
 
-void AccessChecker::check_mbarrier(const AccessInfo& info, const std::int64_t* stage, std::size_t threads) {
+void AccessChecker::check_mbarrier(const AccessInfo& info, const std::int64_t* stage, int first_thread, int threads) {
     VectorAccess access{};
     access.offset = stage;
     access.count = 1;
-    access.threads = threads;
+    access.threads = static_cast<std::size_t>(threads);
     const std::array<const std::int64_t*, 1> coordinates{stage};
-    check(info, access, coordinates.data(), 0);
+    check(info, access, coordinates.data(), first_thread);
 }
 
 void AccessChecker::start(const AccessInfo& info) {
     const std::int64_t count = launch_.program.shared[static_cast<std::size_t>(info.memory)].shape[0];
-    for (std::int64_t stage = 0; stage < count; ++stage) {
-        check_mbarrier(info, &stage, 1);
-        mbarriers_.start(mbarrier_byte(info, stage));
-    }
+    for (std::int64_t stage = 0; stage < count; ++stage) check_mbarrier(info, &stage, 0, 1);
 }
 
-void AccessChecker::arrive(const AccessInfo& info, const std::int64_t* stage) {
-    check_mbarrier(info, stage, std::min(first_warp, static_cast<std::size_t>(launch_.program.threads)));
-    mbarriers_.arrive(mbarrier_byte(info, *stage));
+void AccessChecker::arrive(const AccessInfo& info, std::int64_t stage, int first_thread, int threads, bool completes) {
+    Arrivals& a = arrivals_[mbarrier_byte(info, stage)];
+    history_->release(a.gathered, first_thread, threads);
+    if (completes) a.complete = a.gathered;
 }
 
-void AccessChecker::wait_phase(const AccessInfo& info, const std::int64_t* stage, std::int64_t parity) {
-    check_mbarrier(info, stage, static_cast<std::size_t>(launch_.program.threads));
-    const std::size_t byte = mbarrier_byte(info, *stage);
-    if (!mbarriers_.complete(byte, static_cast<int>(parity)))
-        throw UsageError(
-            info.place,
-            fmt::format("kernel '{}': the wait for {}[{}] to complete its phase of parity {} never ends: "
-                        "nothing arrives there ({}); start the copies of a stage before it is waited for",
-                        launch_.program.name, launch_.program.shared[static_cast<std::size_t>(info.memory)].name,
-                        *stage, parity, describe_block()));
-    copies_.complete_counted_by(
-        byte, [&](const CopiesUnderWay::Range& r) { history_->publish(r.begin, r.end - r.begin, r.access); });
+/// What was copied in the phase was written by the copying threads when they started, and they have arrived since.
+void AccessChecker::pass(const AccessInfo& info, std::int64_t stage, int first_thread, int threads) {
+    const std::size_t byte = mbarrier_byte(info, stage);
+    history_->acquire(arrivals_[byte].complete, first_thread, threads);
+    copies_.complete_counted_by(byte, [](const CopiesUnderWay::Range&) {});
+}
+
+void AccessChecker::endless_wait(const AccessInfo& info, std::int64_t stage, std::int64_t parity) const {
+    throw UsageError(
+        info.place,
+        fmt::format("kernel '{}': the wait for {}[{}] to complete its phase of parity {} never ends: "
+                    "nothing arrives there ({}); start the copies of a stage before it is waited for",
+                    launch_.program.name, launch_.program.shared[static_cast<std::size_t>(info.memory)].name, stage,
+                    parity, describe_block()));
+}
+
+void AccessChecker::fence(int first_thread, int threads) {
+    std::erase_if(unfenced_,
+                  [&](const Stored& s) { return s.thread >= first_thread && s.thread < first_thread + threads; });
+    products_.fence(
+        [&](std::size_t byte) { return copies_.meets(byte, ProductsUnderWay::piece) != CopiesUnderWay::none; });
+}
+
+void AccessChecker::check_fence(const Where& at) {
+    if (!at.info.fenced && !(at.info.bulk && at.info.copy)) return;
+    const auto begin = static_cast<std::size_t>(launch_.program.shared[at.memory()].byte_offset + at.byte_offset());
+    const std::size_t end = begin + static_cast<std::size_t>(at.bytes());
+    if (at.info.fenced) return unfenced_.push_back({begin, end, at.thread});
+    for (const Stored& s : unfenced_)
+        if (s.begin < end && begin < s.end)
+            throw InternalError(
+                fmt::format("{}: kernel '{}': a bulk copy writes where thread {} has stored, and no "
+                            "fence stands between the two ({})",
+                            place_text(at.info.place), launch_.program.name, s.thread, describe_thread(at)));
 }
 
 }  // namespace tessera::host

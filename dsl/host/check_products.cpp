@@ -80,9 +80,4 @@ void AccessChecker::wait_products() {
     });
 }
 
-void AccessChecker::fence_proxy() {
-    products_.fence(
-        [&](std::size_t byte) { return copies_.meets(byte, ProductsUnderWay::piece) != CopiesUnderWay::none; });
-}
-
 }  // namespace tessera::host

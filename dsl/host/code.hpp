@@ -29,9 +29,11 @@ enum class Kind : std::uint8_t {
     commit,      // the copies started since the last one are a group
     wait,        // the copies under way are complete, but those of the last `info` groups
     start,       // the mbarriers of accesses[info] begin
-    arrive,      // at the mbarrier of accesses[info]
+    arrive,      // at the mbarrier of accesses[info], once, for the first warp
+    release,     // at the mbarrier of accesses[info], once for every warp
     wait_phase,  // until the phase of parity in[1] of the mbarrier of accesses[info] is complete
-    barrier,     // every thread of the block
+    fence,       // what has been stored comes ahead of bulk copies and tensor cores
+    barrier,     // every thread of the role or, outside of roles, of the block
     grid_sync,   // every block of the grid
     loop_enter,  // out[0] = begin, past the loop unless begin < end
     loop_next,   // out[0] += step, back to the body while below end
@@ -43,7 +45,6 @@ enum class Kind : std::uint8_t {
     mma,         // outs = the first four ins + the product of the others; info: index into mmas
     product,     // the same by four warps, under way until a wait; info: index into products
     product_wait,
-    proxy_fence,  // tensor cores see what threads have written to shared memory
     finish,
 };
 
@@ -74,6 +75,8 @@ struct AccessInfo {
     bool copy = false;    // a store that is under way until a wait
     bool bulk = false;    // by the copy engine: any number of lanes, at multiples of 16 bytes
     bool add = false;     // a store that adds atomically to what is there
+    bool fenced = false;  // a store to a tile that bulk copies write to as well
+    int arrivals = 1;     // of mbarriers: that a phase expects
 };
 
 /// A copy by a tensor map. Its ins, in order: the predicate, then as i64 the box' coordinates in the tensor, its offset
@@ -99,8 +102,10 @@ struct UndefinedRead {
 
 struct Code {
     bool checked = false;
-    std::vector<Instruction> instructions;  // what needs no block index, finish, the block's code, finish
-    std::uint32_t block_entry = 0;          // index of the block's first instruction
+    // what needs no block index, finish, the block's code, finish, and for each role its code and finish
+    std::vector<Instruction> instructions;
+    std::uint32_t block_entry = 0;            // index of the block's first instruction
+    std::vector<std::uint32_t> role_entries;  // by role: index of its first instruction
     std::vector<Operand> operands;
     std::vector<AccessInfo> accesses;
     std::vector<BoxInfo> boxes;

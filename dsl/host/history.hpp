@@ -4,22 +4,31 @@
 #include <cstdint>
 #include <vector>
 
+#include "dsl/ir/program.hpp"
+
 namespace tessera::host {
+
+/// By warp: the first of its epochs that is not known to be over; empty: nothing is known.
+using Clock = std::vector<std::uint32_t>;
 
 /// Who last touched each piece of a block's shared memory, and which of these accesses a barrier has put in order.
 ///
 /// Vector clocks with a component for each warp: an earlier access of another thread is ordered before the present one
 /// if the present warp has learned, at a barrier, that the other warp's epoch is over. Threads of one warp are ordered
-/// by barriers only, too. Of the readers since the last write the latest two distinct threads are kept: as long as
-/// every barrier takes in the whole block, one of them conflicts with a later writer if any reader does.
+/// by barriers only, too. Of the readers since the last write the latest two distinct threads of each role are kept: as
+/// every barrier and arrival takes in the whole role, one of them conflicts with a later writer if any reader does.
 class SharedHistory {
 public:
     /// `piece`: bytes that one record stands for; divides the size of every element.
-    SharedHistory(std::size_t bytes, std::size_t piece, int threads);
+    SharedHistory(std::size_t bytes, std::size_t piece, int threads, const std::vector<ir::WarpRole>& roles = {});
 
     void begin_block();
     /// The warps of these threads meet.
     void barrier(int first_thread, int threads);
+    /// What these threads know, and that what they have done so far is over, goes into the clock.
+    void release(Clock& clock, int first_thread, int threads);
+    /// These threads learn what the clock says.
+    void acquire(const Clock& clock, int first_thread, int threads);
 
     struct Touch {
         std::uint32_t epoch = 0;
@@ -36,28 +45,33 @@ public:
     Finding write(std::size_t byte, std::size_t bytes, int thread, std::size_t access);
     /// A copy that write() has met is complete, and the thread that started it knows.
     void complete(std::size_t byte, std::size_t bytes, int thread, std::size_t access);
-    /// A copy that write() has met is complete, and every thread knows.
-    void publish(std::size_t byte, std::size_t bytes, std::size_t access);
     /// An atomic addition: ordered like a read and a write, but not against other additions.
     Finding add(std::size_t byte, std::size_t bytes, int thread, std::size_t access);
 
 private:
-    static constexpr std::uint16_t everybody = 0xffff;  // in place of a thread: ordered before all that come after
-    void set_writer(std::size_t byte, std::size_t bytes, const Touch& writer);
+    struct Readers {
+        Touch latest, earlier;
+    };
     struct Piece {
-        Touch writer, reader, earlier_reader;
+        Touch writer;
+        Readers readers;                                                       // of the first role, or of the block
         enum : std::uint8_t { stored, added, added_by_several } how = stored;  // since the last barrier
     };
+    void write_to(std::size_t piece, const Piece& written);
+    const Touch* unordered_reader(std::size_t piece, int thread) const;
     bool happened(const Touch& t) const { return t.epoch >= block_start_; }
     bool ordered(const Touch& t, int thread) const;
     bool over(const Touch& t, int thread) const;
     bool writer_ordered(const Piece& piece, int thread) const;
     Touch now(int thread, std::size_t access) const;
-    void note_reader(Piece& piece, const Touch& touch) const;
+    void note_reader(std::size_t piece, const Touch& touch);
     std::uint32_t& known(std::size_t warp, std::size_t other) { return known_[warp * epochs_.size() + other]; }
 
     std::size_t piece_;
     std::vector<Piece> pieces_;
+    std::size_t more_roles_;             // past the first
+    std::vector<Readers> more_readers_;  // [piece][role − 1]
+    std::vector<std::size_t> role_of_;   // by warp
     std::vector<std::uint32_t> epochs_;  // by warp
     std::vector<std::uint32_t> known_;   // [warp][other]: the other's first epoch that is not known to be over
     std::uint32_t block_start_ = 1;

@@ -36,6 +36,8 @@ void Machine::run_block(std::int64_t block) {
 
 void Machine::begin(std::int64_t block) {
     if (code_.has_block_index) counter(code_.block_index) = block;
+    block_ = block;
+    mbarriers_.clear();
     if (checker_) checker_->begin_block(block);
     roles_.assign(1, {code_.block_entry, 0, static_cast<std::uint32_t>(launch_.program.threads)});
 }
@@ -48,11 +50,20 @@ std::size_t Machine::count(Stop stop) const {
 bool Machine::go_on() {
     if (count(Stop::grid_sync) > 0) meet_at_barrier();
     for (;;) {
+        const std::uint64_t met = meetings_;
         for (Cursor& role : roles_)
-            if (role.stop == Stop::none) run(role);
+            if (role.stop == Stop::none || role.stop == Stop::waiting) run(role);
         if (count(Stop::finished) == roles_.size()) {
+            if (roles_.front().role < 0 && !code_.role_entries.empty()) {
+                start_roles();
+                continue;
+            }
             if (checker_) checker_->end_block();
             return true;
+        }
+        if (count(Stop::waiting) > 0) {
+            if (meetings_ == met) no_role_moves();
+            continue;
         }
         require_internal(count(Stop::finished) == 0, "a barrier waits for threads that have finished");
         if (count(Stop::grid_sync) == roles_.size()) return false;
@@ -67,6 +78,7 @@ void Machine::meet_at_barrier() {
 
 void Machine::run(Cursor& cursor) {
     std::array<const void*, 3> ins{};
+    cursor.stop = Stop::none;
     for (;;) {
         const Instruction& i = code_.instructions[cursor.next++];
         const Operand* operands = code_.operands.data() + i.operands;
@@ -85,12 +97,24 @@ void Machine::run(Cursor& cursor) {
             case Kind::wait:
                 if (checker_) checker_->wait(i.info);
                 break;
-            case Kind::start:
+            case Kind::start: start_mbarriers(i); break;
             case Kind::arrive:
+            case Kind::release: arrive(i, cursor); break;
             case Kind::wait_phase:
-                if (checker_) meet_mbarrier(i, cursor);
+                if (phase_complete(i, cursor)) break;
+                --cursor.next;
+                cursor.stop = Stop::waiting;
+                return;
+            case Kind::fence:
+                if (checker_) checker_->fence(static_cast<int>(cursor.first), static_cast<int>(cursor.threads));
                 break;
-            case Kind::barrier: cursor.stop = Stop::barrier; return;
+            case Kind::barrier:
+                if (cursor.role < 0) {
+                    cursor.stop = Stop::barrier;
+                    return;
+                }
+                if (checker_) checker_->barrier(static_cast<int>(cursor.first), static_cast<int>(cursor.threads));
+                break;
             case Kind::grid_sync: cursor.stop = Stop::grid_sync; return;
             case Kind::loop_enter:
                 if (!enter_loop(operands)) cursor.next = i.info;
@@ -113,9 +137,6 @@ void Machine::run(Cursor& cursor) {
             case Kind::product: product(i, cursor); break;
             case Kind::product_wait:
                 if (checker_) checker_->wait_products();
-                break;
-            case Kind::proxy_fence:
-                if (checker_) checker_->fence_proxy();
                 break;
             case Kind::finish: cursor.stop = Stop::finished; return;
         }
@@ -248,15 +269,6 @@ void Machine::bulk(const Instruction& i, const Cursor& cursor) {
     for (std::size_t t = 0; t < copied_.size(); ++t)
         if (copied_[t] != 0)
             std::memcpy(byte(sides[1], t), byte(sides[0], t), static_cast<std::size_t>(bytes_of(type, infos[0].lanes)));
-}
-
-void Machine::meet_mbarrier(const Instruction& i, const Cursor& cursor) {
-    const Operand* in = code_.operands.data() + i.operands;
-    const AccessInfo& info = code_.accesses[i.info];
-    const auto* stage = static_cast<const std::int64_t*>(at(in[0], cursor));
-    if (i.kind == Kind::start) return checker_->start(info);
-    if (i.kind == Kind::arrive) return checker_->arrive(info, stage);
-    checker_->wait_phase(info, stage, *static_cast<const std::int64_t*>(at(in[1], cursor)));
 }
 
 std::byte* Machine::base_of(const AccessInfo& info) {

@@ -116,6 +116,12 @@ void Numbering::open_loop() {
     computed_.emplace_back();
 }
 
+void Numbering::close_role() {
+    roles_.push_back(std::move(buffers_.back()));
+    buffers_.pop_back();
+    computed_.pop_back();
+}
+
 void Numbering::close_loop(Draft enter, Draft next, const std::vector<int>& carried) {
     std::vector<Draft> body = std::move(buffers_.back());
     buffers_.pop_back();

@@ -59,6 +59,10 @@ public:
     /// Puts the loop, between enter and next, behind what its parent holds. `carried` values live on in the parent.
     void close_loop(Draft enter, Draft next, const std::vector<int>& carried);
 
+    /// What a role does, and nobody else: it stands by itself, behind all that the block does.
+    void open_role() { open_loop(); }
+    void close_role();
+
     const Virtual& at(int value) const { return values_[static_cast<std::size_t>(value)]; }
     const std::vector<Virtual>& values() const { return values_; }
     int level() const { return static_cast<int>(buffers_.size()) - 1; }
@@ -66,6 +70,7 @@ public:
     /// Once all loops are closed: what runs before all blocks, and what runs for each.
     const std::vector<Draft>& launch_drafts() const { return buffers_[0]; }
     const std::vector<Draft>& block_drafts() const { return buffers_[1]; }
+    const std::vector<std::vector<Draft>>& role_drafts() const { return roles_; }
 
     struct NamedValue {
         int value;
@@ -91,6 +96,7 @@ private:
 
     std::vector<Virtual> values_;
     std::vector<std::vector<Draft>> buffers_;                      // by level
+    std::vector<std::vector<Draft>> roles_;                        // closed
     std::vector<std::unordered_map<Key, int, KeyHash>> computed_;  // by level
     std::unordered_map<std::uint64_t, int> narrow_constants_, wide_constants_;
     std::vector<NamedValue> scalars_;

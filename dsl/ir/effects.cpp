@@ -92,6 +92,7 @@ public:
     void operator()(const WaitCopies&) const {}
     void operator()(const CommitCopies& s) const { count(s.mbarriers); }
     void operator()(const InitMbarriers& s) const { count(s.mbarriers); }
+    void operator()(const Arrive& s) const { count(s.mbarriers); }
     void operator()(const GridSync&) const {}
     void operator()(const Assign& assign) const { e.variables.push_back(assign.variable); }
     void operator()(const Declare& declare) const { e.arrays.push_back(declare.array); }

@@ -26,8 +26,8 @@ public:
                a.dependent_launch == b.dependent_launch && a.cooperative == b.cooperative && a.loops == b.loops &&
                a.shared_bytes == b.shared_bytes && a.locals == b.locals && same(a.tensors, b.tensors) &&
                same(a.scalars, b.scalars) && same(a.maps, b.maps) && same(a.grid, b.grid) && same(a.shared, b.shared) &&
-               same(a.variables, b.variables) && same(a.rules, b.rules) && same(a.arrays, b.arrays) &&
-               same(a.body, b.body);
+               same(a.variables, b.variables) && same(a.rules, b.rules) && same(a.roles, b.roles) &&
+               same(a.arrays, b.arrays) && same(a.body, b.body);
     }
 
 private:
@@ -67,6 +67,9 @@ private:
     }
     bool same(const Variable& a, const Variable& b) {
         return a.name == b.name && a.type == b.type && a.shape == b.shape;
+    }
+    bool same(const WarpRole& a, const WarpRole& b) {
+        return a.name == b.name && a.first_warp == b.first_warp && a.warps == b.warps && a.registers == b.registers;
     }
     bool same(const Rule& a, const Rule& b) {
         return a.text == b.text && a.tensor == b.tensor && a.valued == b.valued && a.shown == b.shown;

@@ -33,6 +33,7 @@ struct Line {
     Line(const Names& n, std::size_t limit) : names(n), text(n, limit) {}
 
     std::string operator()(const For& s) {
+        if (s.role >= 0) return "role " + names.role(s.role) + " {";
         if (s.when) {
             const auto* truth = s.end ? s.end->as<Cast>() : nullptr;
             return (s.warp ? "when by warps " : "when ") + (truth ? text(truth->value) : text(s.end) + " != 0") + " {";
@@ -65,13 +66,19 @@ struct Line {
         return line + counted(s.mbarriers, s.stage);
     }
     std::string operator()(const WaitCopies& s) {
-        if (s.mbarriers >= 0) return "wait for " + mbarrier(s.mbarriers, s.stage) + ", parity " + text(s.parity);
+        if (s.mbarriers >= 0)
+            return "wait for " + mbarrier(s.mbarriers, s.stage) + ", parity " + text(s.parity) +
+                   (s.first_warp ? ", by the first warp" : "");
         return s.pending == 0 ? "wait for copies" : "wait for copies but " + std::to_string(s.pending) + " groups";
     }
     std::string operator()(const CommitCopies& s) {
         return s.mbarriers < 0 ? "close the group of copies" : "arrive at " + mbarrier(s.mbarriers, s.stage);
     }
-    std::string operator()(const InitMbarriers& s) { return "start " + names.memory(Space::shared, s.mbarriers); }
+    std::string operator()(const InitMbarriers& s) {
+        return "start " + names.memory(Space::shared, s.mbarriers) +
+               (s.arrivals == 1 ? "" : ", " + std::to_string(s.arrivals) + " arrivals a phase");
+    }
+    std::string operator()(const Arrive& s) { return "every warp arrives at " + mbarrier(s.mbarriers, s.stage); }
     std::string operator()(const GridSync&) { return "grid sync"; }
     std::string operator()(const Assign& s) { return names.variable(s.variable) + " = " + text(s.value); }
     std::string operator()(const Report& s) {
@@ -110,7 +117,7 @@ struct Line {
     }
     std::string operator()(const MmaFence& s) { return "fence for mma: " + arrays(s.arrays); }
     std::string operator()(const MmaWait& s) { return "wait for mma: " + arrays(s.arrays); }
-    std::string operator()(const ProxyFence&) { return "fence for tensor cores"; }
+    std::string operator()(const ProxyFence&) { return "fence of stores for the copy engine and tensor cores"; }
 
     std::string list(const std::vector<Ref>& items) {
         std::string line = "(";
@@ -222,6 +229,12 @@ private:
         for (const Variable& v : p.variables) {
             out_ += "variable " + v.name + ": " + print_type(v.type, v.shape);
             end_line({}, v.place);
+        }
+        for (const WarpRole& r : p.roles) {
+            out_ += "role " + r.name + ": warps " + std::to_string(r.first_warp) + " … " +
+                    std::to_string(r.first_warp + r.warps - 1);
+            if (r.registers > 0) out_ += ", " + std::to_string(r.registers) + " registers";
+            end_line({}, r.place);
         }
         for (std::size_t i = 0; i < p.rules.size(); ++i) {
             out_ += "rule " + std::to_string(i) + " of " + names_.memory(Space::global, p.rules[i].tensor) + ": " +

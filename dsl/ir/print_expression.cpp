@@ -125,6 +125,7 @@ std::string Names::memory(Space space, int index) const {
 }
 std::string Names::map(int index) const { return name_in(program_ ? &program_->maps : nullptr, index, "map"); }
 std::string Names::scalar(int index) const { return name_in(program_ ? &program_->scalars : nullptr, index, "scalar"); }
+std::string Names::role(int index) const { return name_in(program_ ? &program_->roles : nullptr, index, "role"); }
 std::string Names::variable(int index) const {
     return name_in(program_ ? &program_->variables : nullptr, index, "variable");
 }

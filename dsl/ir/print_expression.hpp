@@ -20,6 +20,7 @@ public:
     std::string map(int index) const;
     std::string scalar(int index) const;
     std::string variable(int index) const;
+    std::string role(int index) const;
     std::string array(int index) const;
     std::string local(int index) const;
     std::string loop(int id) const;

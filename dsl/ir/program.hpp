@@ -104,6 +104,17 @@ constexpr Swizzle engine_swizzle(int bytes, int bits) {
     return {bytes == 128 ? 3 : bytes == 64 ? 2 : 1, base, 3};
 }
 
+/// A range of whole warps with a body of its own. The roles of a program share out the warps of the block in order.
+struct WarpRole {
+    std::string name;
+    int first_warp = 0, warps = 1;
+    int registers = 0;  // of a thread while the role runs; 0: as the kernel was launched
+    Place place;
+
+    int threads() const { return 32 * warps; }
+    int first_thread() const { return 32 * first_warp; }
+};
+
 enum class Stage : std::uint8_t { recorded, lowered };
 
 struct Program {
@@ -120,6 +131,7 @@ struct Program {
     std::vector<Ref> grid;        // extents, i64 over parameters; the last axis runs fastest
     std::vector<SharedTile> shared;
     std::vector<Variable> variables;
+    std::vector<WarpRole> roles;
     std::vector<Rule> rules;  // any: a launch has a record, its last argument
     std::vector<RegisterArray> arrays;
     std::vector<std::string> locals;  // names by Let id, unique in the program

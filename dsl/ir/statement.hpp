@@ -38,6 +38,7 @@ struct For {
     Body body;
     bool when = false;  // a condition: from 0 to 0 or 1 by 1, the counter unused
     bool warp = false;  // of a condition: each warp decides for itself, and nothing in the body crosses warps
+    int role = -1;      // of a condition from 0 to 1: the body of Program::roles[role], run by its warps alone
 };
 
 // ---- recorded ------------------------------------------------------------------------------------------------------
@@ -138,7 +139,7 @@ struct MmaTile {
     std::vector<Ref> into;  // indices, i32
     std::vector<Ref> a, b;  // words
 };
-struct Barrier {};  // every thread of the block
+struct Barrier {};  // every thread of the role that it stands in, else of the block
 /// One instruction of the tensor cores by all threads of each four warps, under way until an MmaWait: the words of the
 /// array of f32 += a · bᵀ, of 64 × `columns`, as tensor_core.hpp says; `rows_apart` words lie from those of a row to
 /// those of the row 8 below. b, and a if it has no words, lie in shared tiles: their first element is at this offset,
@@ -159,7 +160,7 @@ struct MmaFence {  // the products that follow see what has been written to thes
 struct MmaWait {  // all products under way are complete; they use no other register arrays than these
     std::vector<int> arrays;
 };
-struct ProxyFence {};  // after a barrier, tensor cores see what this thread has written to shared memory
+struct ProxyFence {};  // what a thread has stored to shared memory comes ahead of the copy engine and tensor cores
 
 // ---- both stages
 
@@ -169,6 +170,7 @@ struct WaitCopies {
     int pending = 0;
     int mbarriers = -1;
     Ref stage = nullptr, parity = nullptr;  // whole numbers of rank 0: i64, lowered i32
+    bool first_warp = false;                // only the first warp of the role waits, which starts its copies
 };
 
 /// What has been copied since the last one becomes a group of its own; with mbarriers, the one arrival that a phase of
@@ -178,14 +180,19 @@ struct CommitCopies {
     Ref stage = nullptr;
 };
 struct GridSync {};     // every block has come here, and sees what all have written to tensors; top level only
-struct InitMbarriers {  // each expects one arrival a phase; once in a program, ahead of all that names them
+struct InitMbarriers {  // once in a program, ahead of all that names them
     int mbarriers = -1;
+    int arrivals = 1;  // that each expects in a phase
+};
+struct Arrive {  // each warp of the role, once all its lanes have come here, arrives once at mbarrier `stage`
+    int mbarriers = -1;
+    Ref stage = nullptr;
 };
 
 using StatementOp = std::variant<For, Bind, Store, Accumulate, Assign, Report, Comment, Declare, Let, Set, LoadVector,
                                  StoreVector, AtomicAdd, ReportElement, Barrier, Copy, CopyVector, WaitCopies,
                                  CommitCopies, InitMbarriers, MmaTile, GridSync, CopyBox, WarpgroupMma, MmaFence,
-                                 MmaWait, ProxyFence>;
+                                 MmaWait, Arrive, ProxyFence>;
 
 struct Statement {
     Place place;

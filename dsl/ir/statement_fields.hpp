@@ -20,7 +20,7 @@ void fields_of(MaybeConst<Access> auto& s, auto&& f) {
 }
 void fields_of(MaybeConst<For> auto& s, auto&& f) {
     f("loop", s.loop), f("name", s.name), f("begin", s.begin), f("end", s.end), f("step", s.step);
-    f("unrolled", s.unrolled), f("body", s.body), f("when", s.when), f("warp", s.warp);
+    f("unrolled", s.unrolled), f("body", s.body), f("when", s.when), f("warp", s.warp), f("role", s.role);
 }
 void fields_of(MaybeConst<Bind> auto& s, auto&& f) { f("value", s.value); }
 void fields_of(MaybeConst<Store> auto& s, auto&& f) { f("view", s.view), f("value", s.value), f("cache", s.cache); }
@@ -38,9 +38,11 @@ void fields_of(MaybeConst<CopyBox> auto& s, auto&& f) {
 }
 void fields_of(MaybeConst<WaitCopies> auto& s, auto&& f) {
     f("pending", s.pending), f("mbarriers", s.mbarriers), f("stage", s.stage), f("parity", s.parity);
+    f("first_warp", s.first_warp);
 }
 void fields_of(MaybeConst<CommitCopies> auto& s, auto&& f) { f("mbarriers", s.mbarriers), f("stage", s.stage); }
-void fields_of(MaybeConst<InitMbarriers> auto& s, auto&& f) { f("mbarriers", s.mbarriers); }
+void fields_of(MaybeConst<InitMbarriers> auto& s, auto&& f) { f("mbarriers", s.mbarriers), f("arrivals", s.arrivals); }
+void fields_of(MaybeConst<Arrive> auto& s, auto&& f) { f("mbarriers", s.mbarriers), f("stage", s.stage); }
 void fields_of(MaybeConst<GridSync> auto&, auto&&) {}
 void fields_of(MaybeConst<Assign> auto& s, auto&& f) { f("variable", s.variable), f("value", s.value); }
 void fields_of(MaybeConst<Report> auto& s, auto&& f) {

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "dsl/base/error.hpp"
+#include "dsl/ir/roles.hpp"
 #include "dsl/ir/tensor_core.hpp"
 #include "dsl/ir/uniform.hpp"
 #include "dsl/ir/verify_scopes.hpp"
@@ -55,12 +56,19 @@ public:
                     s.end, "a condition is one truth for all threads of the block: a boolean of rank 0");
         }
         require(!s.warp || s.when, "condition", s.end, "only a condition may differ between warps");
+        const auto* to = s.end->as<Constant>();
+        require(s.role < 0 || (s.when && !s.warp && to && to->bits == 1), "role-order", s.end,
+                "the body of a role runs once");
+        require(s.role < static_cast<int>(program_.roles.size()), "index-range", nullptr,
+                "the program has no such role");
         const auto* step = s.step->as<Constant>();
         const std::uint64_t sign = std::uint64_t{1} << (bits_of(s.step->type) - 1);
         require(!step || (step->bits != 0 && (step->bits & sign) == 0), "loop", s.step, "a step is at least 1");
         scopes_.open_loop(at_, s);
         ++depth_;
+        in_role_ += s.role >= 0;
         body(s.body);
+        in_role_ -= s.role >= 0;
         --depth_;
         scopes_.close_loop(s);
         at_.statement = here;
@@ -232,9 +240,16 @@ public:
                 "groups that may stay pending are a thread's own: at least 0, and 0 where mbarriers count");
         require((s.parity != nullptr) == (s.mbarriers >= 0), "wait", s.parity, "a phase is one of an mbarrier");
         if (s.parity) stage_number(s.parity);
+        require(!s.first_warp || (s.mbarriers >= 0 && in_role_ > 0), "wait", nullptr,
+                "the first warp of a role waits alone for an mbarrier, and only there");
     }
     void operator()(const CommitCopies& s) { mbarrier(s.mbarriers, s.stage); }
+    void operator()(const Arrive& s) {
+        mbarrier(s.mbarriers, s.stage);
+        require(in_role_ > 0, "arrive", nullptr, "the warps of a role arrive; outside of roles there is none");
+    }
     void operator()(const InitMbarriers& s) {
+        require(s.arrivals >= 1, "mbarrier", nullptr, "a phase has at least one arrival");
         require(scopes_.at_top(), "mbarrier", nullptr, "mbarriers are started once, outside of loops");
         const std::size_t count = program_.shared.size();
         require(s.mbarriers >= 0 && static_cast<std::size_t>(s.mbarriers) < count, "index-range", nullptr,
@@ -417,6 +432,7 @@ private:
     Diagnosis at_;
     std::set<int> started_;  // tiles of mbarriers
     int depth_ = 0;          // loops around the statement
+    int in_role_ = 0;        // roles around it
 };
 
 /// Barriers need every thread of the block and shuffles every thread of the warp; they may stand at the top level and
@@ -431,7 +447,7 @@ public:
             at_.statement = &s;
             const auto* loop = s.as<For>();
             const auto* commit = s.as<CommitCopies>();
-            const bool by_warp = s.as<MmaTile>() || (commit && commit->mbarriers >= 0);
+            const bool by_warp = s.as<MmaTile>() || s.as<Arrive>() || (commit && commit->mbarriers >= 0);
             const bool by_block = s.as<Barrier>() || s.as<WarpgroupMma>() || s.as<MmaFence>() || s.as<MmaWait>();
             at_.require((block || !by_block) && (warp || !by_warp), "uniform-control", nullptr,
                         "a barrier, an arrival or a product stands in a loop whose bounds differ between threads");
@@ -479,6 +495,10 @@ void verify(const Program& program) {
     Scopes scopes(program);
     detail::verify_tables(program, scopes);
     StatementVerifier(program, scopes).body(program.body);
+    if (const auto fault = find_role_fault(program)) {
+        const Statement* const first = program.body.empty() ? nullptr : &program.body.back();
+        detail::Diagnosis{program, first}.fail(fault->rule, nullptr, fault->text.c_str());
+    }
     if (program.stage != Stage::lowered) return;
     ControlVerifier(program).body(program.body, true, true);
     detail::verify_products(program);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "dsl/base/error.hpp"
+#include "dsl/ir/roles.hpp"
 #include "dsl/ir/uniform.hpp"
 #include "dsl/ir/walk.hpp"
 #include "dsl/lower/expressions.hpp"
@@ -25,6 +26,7 @@ class Lane {
 public:
     Lane(const ir::Program& p, const ir::Uniformity& uniformity, std::int64_t thread)
         : uniformity_(uniformity), thread_(thread), locals_(p.locals.size(), nullptr) {}
+    void set_thread(std::int64_t thread) { thread_ = thread; }
     void bind(const ir::Let& let) { locals_[static_cast<std::size_t>(let.local)] = let.value; }
 
     std::int64_t value(ir::Ref n) const {
@@ -93,6 +95,10 @@ std::vector<SharedAccess> bank_conflicts(const ir::Program& lowered) {
     for (int t = 0; t < std::min(warp, lowered.threads); ++t) lanes.emplace_back(lowered, uniformity, t);
     std::vector<SharedAccess> result;
     ir::for_each_statement(lowered.body, [&](const ir::Statement& s) {
+        if (const ir::For* role = ir::role_of(s))
+            for (std::size_t t = 0; t < lanes.size(); ++t)
+                lanes[t].set_thread(lowered.roles[static_cast<std::size_t>(role->role)].first_thread() +
+                                    static_cast<std::int64_t>(t));
         if (const auto* let = s.as<ir::Let>())
             for (Lane& lane : lanes) lane.bind(*let);
         const auto* load = s.as<ir::LoadVector>();

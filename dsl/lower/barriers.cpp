@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "dsl/ir/roles.hpp"
 #include "dsl/ir/walk.hpp"
 
 namespace tessera::lower {
@@ -40,8 +41,6 @@ public:
         ir::for_each_statement(program.body, [&](const ir::Statement& s) {
             if (const auto* copy = s.as<ir::CopyVector>(); copy && copy->mbarriers < 0)
                 insert(copied_, copy->to), insert(copied_from_, copy->from);
-            if (const auto* product = s.as<ir::WarpgroupMma>())
-                for (int tile : {product->a_tile, product->b_tile}) insert_tile(multiplied_, tile);
         });
     }
 
@@ -95,6 +94,7 @@ private:
         if (const auto* product = s.as<ir::WarpgroupMma>())
             for (int tile : {product->a_tile, product->b_tile}) insert_tile(t.read, tile);
         if (const auto* commit = s.as<ir::CommitCopies>()) insert_mbarriers(t.read, commit->mbarriers);
+        if (const auto* arrive = s.as<ir::Arrive>()) insert_mbarriers(t.read, arrive->mbarriers);
         if (const auto* init = s.as<ir::InitMbarriers>()) insert_mbarriers(t.written, init->mbarriers);
     }
     /// Adds what is touched from statement i on, up to the next barrier. True if one was met.
@@ -102,6 +102,10 @@ private:
         for (; i < body.size(); ++i) {
             if (body[i].as<ir::Barrier>() || body[i].as<ir::GridSync>()) return true;
             touch(body[i], t, true);
+            if (const ir::For* role = ir::role_of(body[i])) {  // its own barriers order nothing before it
+                ir::for_each_statement(role->body, [&](const ir::Statement& s) { touch(s, t, true); });
+                continue;
+            }
             if (const auto* f = body[i].as<ir::For>())
                 if (touch_group(f->body, 0, t)) return true;
         }
@@ -114,7 +118,6 @@ private:
                 Touched group;
                 touch_group(body, i + 1, group);
                 if (t.orders(group)) kept_.insert(&s);
-                if (kept_.count(&s) && t.meets(t.written, multiplied_)) fenced_.insert(&s);
                 if (kept_.count(&s)) t = {};
             }
             if (s.as<ir::GridSync>()) t = {};
@@ -122,6 +125,10 @@ private:
             if (const auto* f = s.as<ir::For>()) {
                 const Touched entry = t;
                 walk(f->body, t);
+                if (f->role >= 0) {  // the next role runs beside it
+                    t = entry;
+                    continue;
+                }
                 t.add(entry);  // no iteration at all, or the next one after this
                 walk(f->body, t);
                 t.add(entry);
@@ -132,7 +139,6 @@ private:
         ir::Body left;
         for (ir::Statement& s : body) {
             if (s.as<ir::Barrier>() && !kept_.count(&s)) continue;
-            if (fenced_.count(&s)) left.push_back({s.place, ir::ProxyFence{}});
             if (auto* f = s.as<ir::For>()) drop(f->body);
             left.push_back(std::move(s));
         }
@@ -141,9 +147,7 @@ private:
     const ir::Program& program_;
     const Plan& plan_;
     Memories copied_, copied_from_;  // by vectors
-    Memories multiplied_;            // read by tensor cores
     std::set<const ir::Statement*> kept_;
-    std::set<const ir::Statement*> fenced_;  // ahead of which threads have written what tensor cores read
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ void TileCode::copy_piece(const ir::Copy& copy) {
     int axis = -1, vector = 1;
     const Layout layout = copy_layout(in_, copy, place_, target_, axis, vector);
     const Ref stage = copy.stage ? e_.narrow(scalar(copy.stage)) : nullptr;
-    Iteration it(layout, e_, in_.threads);
+    Iteration it(layout, e_, threads_);
     const Run run = run_along(it, it.root[static_cast<std::size_t>(axis)], vector);
     const Address from = address(copy.from, it, memory_name(copy.from));
     const Address to = address(copy.to, it, memory_name(copy.to));
@@ -30,7 +30,7 @@ void TileCode::copy_piece(const ir::Copy& copy) {
 void TileCode::wait(const ir::WaitCopies& w) {
     if (w.mbarriers < 0) return emit(ir::WaitCopies{w.pending});
     emit(ir::Barrier{});
-    emit(ir::WaitCopies{0, w.mbarriers, e_.narrow(scalar(w.stage)), e_.narrow(scalar(w.parity))});
+    emit(ir::WaitCopies{0, w.mbarriers, e_.narrow(scalar(w.stage)), e_.narrow(scalar(w.parity)), w.first_warp});
 }
 
 /// A condition, the last of the list, that starts copies and touches no other memory: the barrier that the copies need

@@ -99,7 +99,7 @@ Ref TileCode::scalar_expression(Ref node) {
 
 /// A tile of extents 1 as a number: every thread holds it.
 Ref TileCode::only_element(Ref tile) {
-    Iteration it(plan_.layout(tile), e_, in_.threads);
+    Iteration it(plan_.layout(tile), e_, threads_);
     return element(it, tile, it.root);
 }
 
@@ -154,7 +154,7 @@ void TileCode::prepare(Iteration& it, const std::vector<Ref>& values) {
 
 /// Computes a tree into registers of its own, laid out as planned.
 RegisterTile TileCode::own_registers(Ref value, const std::string& name) {
-    Iteration it(plan_.layout(value), e_, in_.threads);
+    Iteration it(plan_.layout(value), e_, threads_);
     prepare(it, {value});
     const RegisterTile tile = declare(plan_.layout(value), value->type, preferred_axis(it, value), 4, name);
     set_tile(value, tile);

@@ -20,7 +20,10 @@ public:
     Ref i32(std::int64_t value) { return number(Element::i32, value); }
     Ref i64(std::int64_t value) { return number(Element::i64, value); }
     Ref truth(bool value) { return make(Element::boolean, {}, ir::Constant{value ? 1u : 0u}); }
-    Ref thread() { return make(Element::i32, {}, ir::ThreadIndex{}); }
+    /// The index of the thread in the role that is lowered, else in the block.
+    Ref thread() { return thread_ ? thread_ : make(Element::i32, {}, ir::ThreadIndex{}); }
+    /// Null: in the block.
+    void set_thread(Ref index) { thread_ = index; }
 
     /// Operands have one type; i32 operands of an i64 partner are widened.
     Ref binary(ir::BinaryOp op, Ref a, Ref b);
@@ -37,6 +40,7 @@ public:
 
 private:
     ir::Arena& arena_;
+    Ref thread_ = nullptr;
     std::unordered_multimap<std::uint64_t, Ref> known_;
 };
 

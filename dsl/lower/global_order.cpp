@@ -26,7 +26,7 @@ class Pass {
 public:
     Pass(const ir::Program& p, const Target& t, const Plan& plan)
         : program_(p), target_(t), plan_(plan), tensors_(p.tensors.size()), shared_(p.shared.size()) {
-        walk(p.body, false);
+        walk(p.body, false, -1);
     }
 
     std::vector<bool> of_tensors() const {
@@ -42,7 +42,8 @@ public:
     }
 
 private:
-    void walk(const ir::Body& body, bool in_loop) {
+    void walk(const ir::Body& body, bool in_loop, int role) {
+        role_ = role;
         for (const ir::Statement& s : body) {
             if (const auto* b = s.as<ir::Bind>())
                 if (const auto* load = b->value->as<ir::Load>(); load && plan_.is_bound(b->value))
@@ -56,7 +57,8 @@ private:
                 note(c->to, &layout, in_loop, Kind::copy);
                 note(c->from, &layout, in_loop, Kind::copy);
             }
-            if (const auto* f = s.as<ir::For>()) walk(f->body, in_loop || !f->when);
+            if (const auto* f = s.as<ir::For>()) walk(f->body, in_loop || !f->when, f->role >= 0 ? f->role : role);
+            role_ = role;
         }
     }
 
@@ -115,7 +117,7 @@ private:
             for (const AxisModes& axis : layout->axes)
                 for (const Mode& m : axis)
                     if (m.thread()) used *= m.extent;
-        return used < program_.threads;
+        return used < lower::threads_of(program_, role_);
     }
 
     /// The threads along the axes of the memory, with the extents of those; equal texts, equal threads at equal places.
@@ -142,6 +144,7 @@ private:
     const Target& target_;
     const Plan& plan_;
     std::vector<Accesses> tensors_, shared_;
+    int role_ = -1;  // that is looked at
 };
 
 }  // namespace

@@ -179,7 +179,7 @@ void TileCode::least(Ref node) {
     const RegisterTile result = declare(own, node->type, -1, 1, "least");
     each_word(out_.arrays[static_cast<std::size_t>(result.array)].words,
               [&](Ref i) { emit(ir::Set{result.array, i, identity(ir::ReduceOp::min, node->type)}); });
-    Iteration it(layout, e_, in_.threads);
+    Iteration it(layout, e_, threads_);
     prepare(it, {op.value});
     std::vector<int> along;
     for (int d : it.root[axis])

@@ -10,6 +10,7 @@
 #include "dsl/lower/global_order.hpp"
 #include "dsl/lower/name_shared.hpp"
 #include "dsl/lower/plan.hpp"
+#include "dsl/lower/proxy_fence.hpp"
 #include "dsl/lower/tile_code.hpp"
 #include "dsl/lower/waits.hpp"
 
@@ -40,12 +41,13 @@ std::int64_t bytes_of(const ir::SharedTile& tile) {
 
 /// Pass: a place in the block's shared memory for every tile, in order, each at a multiple of 128 bytes or more. The
 /// tiles past `given` are the lowering's own, written and read back at once: where all together would take much, the
-/// large ones of them share one place, at the price of barriers between them.
+/// large ones of them share one place, at the price of barriers between them. Roles have no barrier between them.
 void place_shared_tiles(ir::Program& program, std::size_t given, const Target& target) {
     constexpr std::int64_t much = 48 * 1024, large = 1024;
     const std::vector<std::int64_t> aligned = alignments(program);
     std::int64_t all = 0;
-    for (const ir::SharedTile& tile : program.shared) all += bytes_of(tile);
+    if (program.roles.empty())
+        for (const ir::SharedTile& tile : program.shared) all += bytes_of(tile);
     std::int64_t next = 0, common = -1, common_bytes = 0;
     for (std::size_t i = 0; i < program.shared.size(); ++i)
         if (i >= given && all > much && bytes_of(program.shared[i]) >= large)
@@ -73,12 +75,14 @@ void place_shared_tiles(ir::Program& program, std::size_t given, const Target& t
 ir::Program lower(const ir::Program& recorded, const Target& target) {
     Plan plan;
     choose_bindings(recorded, plan);
+    find_roles(recorded, plan);
     choose_engines(recorded, target, plan);
     choose_layouts(recorded, target, plan);
     choose_order(recorded, target, plan);
     ir::Program program = TileCode(recorded, target, plan).run();
     place_shared_tiles(program, recorded.shared.size(), target);
     drop_needless_barriers(program, plan);
+    fence_other_paths(program);
     name_shared_expressions(program);
     delay_product_waits(program);
     return program;

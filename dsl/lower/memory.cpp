@@ -163,14 +163,14 @@ Ref TileCode::only_once(const Iteration& it) {
             if (it.digits[static_cast<std::size_t>(d)].thread())
                 used.emplace_back(it.digits[static_cast<std::size_t>(d)].stride,
                                   it.digits[static_cast<std::size_t>(d)].extent);
-    used.emplace_back(in_.threads, 1);
+    used.emplace_back(threads_, 1);
     std::sort(used.begin(), used.end());
     Ref predicate = nullptr;
     std::int64_t next = 1;
     for (const auto& [stride, extent] : used) {
         if (stride > next) {  // [next, stride) names copies
             Ref q = e_.div(e_.thread(), next);
-            if (stride < in_.threads) q = e_.mod(q, stride / next);
+            if (stride < threads_) q = e_.mod(q, stride / next);
             predicate = e_.both(predicate, e_.binary(ir::BinaryOp::eq, q, e_.i32(0)));
         }
         next = std::max(next, stride * extent);
@@ -252,7 +252,7 @@ void TileCode::load_tile(Ref node) {
     const Layout& layout = plan_.layout(node);
     int axis = -1;
     const int most = longest_vector(in_, load.view, target_, axis);
-    Iteration it(layout, e_, in_.threads);
+    Iteration it(layout, e_, threads_);
     const int vector =
         axis < 0 ? 1 : static_cast<int>(run_along(it, it.root[static_cast<std::size_t>(axis)], most).length);
     const RegisterTile tile = declare(layout, node->type, axis, vector, memory_name(load.view) + "_tile");
@@ -264,7 +264,7 @@ void TileCode::load_piece(const ir::View& view, Ref fill, const RegisterTile& ti
     int axis = -1;
     const int most = view.space == ir::Space::global ? longest_vector(in_, view, target_, axis)
                                                      : longest_vector(out_, view, target_, axis);
-    Iteration it(tile.layout, e_, in_.threads);
+    Iteration it(tile.layout, e_, threads_);
     Run run;
     if (axis >= 0) run = run_along(it, it.root[static_cast<std::size_t>(axis)], most);
     require_whole_bytes(view, run, axis, most);
@@ -285,7 +285,7 @@ void TileCode::load_piece(const ir::View& view, Ref fill, const RegisterTile& ti
 void TileCode::store_registers(const ir::View& view, const RegisterTile& tile, ir::Cache cache) {
     int axis = -1;
     const int most = longest_vector(view.space == ir::Space::global ? in_ : out_, view, target_, axis);
-    Iteration it(tile.layout, e_, in_.threads);
+    Iteration it(tile.layout, e_, threads_);
     Run run;
     if (axis >= 0) run = run_along(it, it.root[static_cast<std::size_t>(axis)], most);
     require_whole_bytes(view, run, axis, most);
@@ -321,13 +321,13 @@ bool TileCode::store_regrouped(const ir::View& view, Ref value, int axis, int mo
     const AxisModes& modes = layout.axes[static_cast<std::size_t>(axis)];
     const bool long_run = !modes.empty() && !modes.back().thread() && modes.back().extent > most;
     const bool full = most * bits_of(value->type) == target_.vector_bytes() * 8;
-    const bool no_copies = slots_of(layout) * in_.threads == value->shape.count();
+    const bool no_copies = slots_of(layout) * threads_ == value->shape.count();
     if (!long_run || !full || !no_copies || value->shape[axis] % most != 0) return false;
     Shape inner;
     for (int i = 0; i < value->shape.rank(); ++i) inner.push_back(i == axis ? most : 1);
-    const Layout regrouped = natural_layout(value->shape, axis, inner, in_.threads);
+    const Layout regrouped = natural_layout(value->shape, axis, inner, threads_);
     if (regrouped == layout) return false;
-    Iteration it(layout, e_, in_.threads);
+    Iteration it(layout, e_, threads_);
     prepare(it, {value});
     const RegisterTile own = declare(layout, value->type, preferred_axis(it, value), 4, "value");
     set_tile(value, own);
@@ -343,14 +343,14 @@ void TileCode::store_piece(const ir::View& view, Ref value, ir::Cache cache) {
         store_regrouped(view, value, axis, most, cache))
         return;
     if (value->scalar()) {
-        Iteration it(Layout{}, e_, in_.threads);
+        Iteration it(Layout{}, e_, threads_);
         const Address base = address(view, it, memory_name(view));
         ir::Access a = access(view, it, base, -1, 1, true);
         a.cache = cache;
         emit(ir::StoreVector{a, {scalar(value)}});
         return;
     }
-    Iteration it(plan_.layout(value), e_, in_.threads);
+    Iteration it(plan_.layout(value), e_, threads_);
     prepare(it, {value});
     Run run;
     if (axis >= 0) run = run_along(it, it.root[static_cast<std::size_t>(axis)], most);
@@ -379,7 +379,7 @@ void TileCode::store_piece(const ir::View& view, Ref value, ir::Cache cache) {
 
 /// One element at a time; of threads that hold copies one adds.
 void TileCode::add_piece(const ir::View& view, Ref value) {
-    Iteration it(value->scalar() ? Layout{} : plan_.layout(value), e_, in_.threads);
+    Iteration it(value->scalar() ? Layout{} : plan_.layout(value), e_, threads_);
     prepare(it, {value});
     const Address base = address(view, it, memory_name(view));
     in_loops(it, [&] {
@@ -404,7 +404,7 @@ Ref place_of(Expressions& e, const std::vector<Ref>& coordinates) {
 /// Reported by all threads that hold an element: the record keeps one. Of several elements a thread takes the first to
 /// the record, so that what is seldom needed stands in the text once.
 void TileCode::report_piece(const ir::Report& r) {
-    Iteration it(r.bad->scalar() ? Layout{} : plan_.layout(r.bad), e_, in_.threads);
+    Iteration it(r.bad->scalar() ? Layout{} : plan_.layout(r.bad), e_, threads_);
     RegisterTile moved;
     const bool elsewhere = !r.value->scalar() && !(plan_.layout(r.value) == plan_.layout(r.bad));
     if (elsewhere) moved = converted(own_registers(r.value, "value"), r.value->shape, plan_.layout(r.bad));

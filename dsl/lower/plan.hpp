@@ -19,6 +19,7 @@ struct Plan {
     std::vector<bool> bound;                       // by node id
     std::vector<std::optional<Layout>> layouts;    // by node id; tiles only
     std::vector<std::optional<Layout>> variables;  // by variable
+    std::vector<int> roles, variable_roles;        // by node id and by variable: the role that it belongs to, or −1
     std::vector<bool> ordered;                     // by tensor: barriers order a block's accesses to it
     std::vector<bool> ordered_shared;              // by recorded shared tile: the same
     /// Where `user` (null: the assignment to `variable`) needs `operand` in another layout than it has.
@@ -56,6 +57,11 @@ void choose_bindings(const ir::Program& program, Plan& plan);
 
 /// Pass: which operands of products the target's tensor cores read in shared memory.
 void choose_engines(const ir::Program& program, const Target& target, Plan& plan);
+/// Pass: which role each tile and variable belongs to.
+void find_roles(const ir::Program& program, Plan& plan);
+
+/// Threads of a role, or of the block for −1.
+int threads_of(const ir::Program& program, int role);
 
 /// Pass: a layout for every tile, by the rules of docs/design.md §2.8, and where layouts must be converted.
 void choose_layouts(const ir::Program& program, const Target& target, Plan& plan);

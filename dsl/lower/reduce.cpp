@@ -81,7 +81,7 @@ int TileCode::packed_beside(const ir::Reduce& r, Element type, const Layout& lay
     if (type != bf16 && type != f16) return -1;
     for (const Mode& m : layout.axes[static_cast<std::size_t>(r.axis)])
         if (m.thread() && warps_of(m).extent > 1) return -1;
-    Iteration it(layout, e_, in_.threads);
+    Iteration it(layout, e_, threads_);
     prepare(it, {r.value});
     for (std::size_t a = 0; a < it.root.size(); ++a) {
         const int d = it.innermost_slot(it.root[a]);
@@ -143,7 +143,7 @@ void TileCode::fold_word(const RegisterTile& words, Ref index, const Folding& f,
 /// Folds what each thread holds. What lies packed along the axis goes a word at a time; the lanes meet at the end.
 void TileCode::fold_registers(Ref node, const RegisterTile& result) {
     const auto& r = *node->as<ir::Reduce>();
-    Iteration it(plan_.layout(r.value), e_, in_.threads);
+    Iteration it(plan_.layout(r.value), e_, threads_);
     prepare(it, {r.value});
     if (result.pack > 1) return fold_beside(node, result, it);
     int digit = -1;
@@ -244,7 +244,7 @@ void TileCode::vote(Ref node) {
         held = scalar(v.value);
     } else {
         const RegisterTile own = declare(Layout{}, boolean, -1, 1, "held");
-        Iteration it(plan_.layout(v.value), e_, in_.threads);
+        Iteration it(plan_.layout(v.value), e_, threads_);
         prepare(it, {v.value});
         held = e_.make(boolean, {}, ir::Register{own.array, e_.i32(0)});
         emit(ir::Set{own.array, e_.i32(0), identity(v.op, boolean)});
@@ -289,7 +289,7 @@ void TileCode::fold_warps(const ir::Reduce& r, const RegisterTile& result, const
 
     Layout writers = result.layout;  // every warp writes its part
     writers.axes[axis] = parts;
-    Iteration out(writers, e_, in_.threads);
+    Iteration out(writers, e_, threads_);
     Position mine = out.root;
     mine[axis].clear();
     emit(ir::Barrier{});
@@ -304,7 +304,7 @@ void TileCode::fold_warps(const ir::Reduce& r, const RegisterTile& result, const
     const RegisterTile all = declare(readers, result.type, static_cast<int>(readers.axes.size()) - 1, 1, "part");
     emit(ir::Barrier{});
     load_piece(view, nullptr, all);
-    Iteration in(readers, e_, in_.threads);
+    Iteration in(readers, e_, threads_);
     const int part_digit = in.root[axis].back();
     in.expand(part_digit, count);
     Position held = in.root;

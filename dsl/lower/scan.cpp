@@ -151,7 +151,7 @@ RegisterTile TileCode::parts_of_warps(const RegisterTile& totals, const AxisMode
     Layout writers = totals.layout, readers = totals.layout;
     writers.axes.insert(writers.axes.begin() + behind, warps);
     readers.axes.insert(readers.axes.begin() + behind, AxisModes{{count, 0}});
-    Iteration out(writers, e_, in_.threads);
+    Iteration out(writers, e_, threads_);
     Position mine = out.root;
     mine.erase(mine.begin() + behind);
     emit(ir::Barrier{});
@@ -207,14 +207,14 @@ void TileCode::scan(Ref node) {
     const auto& op = *node->as<ir::Scan>();
     Layout layout = plan_.layout(node);
     std::optional<RegisterTile> moved;
-    if (!scan_axis(Iteration(layout, e_, in_.threads), op.axis)) {
+    if (!scan_axis(Iteration(layout, e_, threads_), op.axis)) {
         Shape one;
         for (int i = 0; i < node->shape.rank(); ++i) one.push_back(1);
-        layout = canonical(natural_layout(node->shape, op.axis, one, in_.threads));
+        layout = canonical(natural_layout(node->shape, op.axis, one, threads_));
         const RegisterTile* tile = tile_of(node, op.value);
         moved = converted(tile ? *tile : own_registers(op.value, "value"), node->shape, layout);
     }
-    Iteration it(layout, e_, in_.threads);
+    Iteration it(layout, e_, threads_);
     if (!moved) prepare(it, {node});
     const auto axis = scan_axis(it, op.axis);
     require_internal(axis.has_value(), "an axis lies over threads and registers in turns");

@@ -7,11 +7,12 @@
 namespace tessera::lower {
 
 TileCode::TileCode(const ir::Program& recorded, const Target& target, const Plan& plan)
-    : in_(recorded), target_(target), plan_(plan), e_(*out_.arena), facts_(recorded) {
+    : in_(recorded), target_(target), plan_(plan), threads_(recorded.threads), e_(*out_.arena), facts_(recorded) {
     out_.name = in_.name;
     out_.stage = ir::Stage::lowered;
     out_.place = in_.place;
     out_.threads = in_.threads;
+    out_.roles = in_.roles;
     out_.least_blocks = in_.least_blocks;
     out_.dependent_launch = in_.dependent_launch;
     out_.cooperative = in_.cooperative;
@@ -37,14 +38,20 @@ TileCode::TileCode(const ir::Program& recorded, const Target& target, const Plan
 ir::Program TileCode::run() {
     place_ = in_.place;
     number_blocks();
+    variables_.resize(in_.variables.size());
+    declare_variables(-1);
+    lower_body(in_.body);
+    return std::move(out_);
+}
+
+void TileCode::declare_variables(int role) {
     for (std::size_t v = 0; v < in_.variables.size(); ++v) {
+        if (plan_.variable_roles[v] != role) continue;
         const ir::Variable& variable = in_.variables[v];
         place_ = variable.place;
         const Layout layout = variable.shape.empty() ? Layout{} : *plan_.variables[v];
-        variables_.push_back(declare(layout, variable.type, -1, 1, variable.name));
+        variables_[v] = declare(layout, variable.type, -1, 1, variable.name);
     }
-    lower_body(in_.body);
-    return std::move(out_);
 }
 
 /// A barrier ahead of an access that others may have to be ordered with; needless ones are dropped later. Scatters to
@@ -193,7 +200,7 @@ int TileCode::preferred_axis(const Iteration& it, Ref value) const {
 
 /// Computes a tree into the registers of a tile of the same layout.
 void TileCode::set_tile(Ref value, const RegisterTile& tile) {
-    Iteration it(tile.layout, e_, in_.threads);
+    Iteration it(tile.layout, e_, threads_);
     if (value->scalar()) {
         each_word(out_.arrays[static_cast<std::size_t>(tile.array)].words, [&](Ref i) {
             const Ref v = scalar(value);
@@ -230,7 +237,7 @@ void TileCode::set_tile(Ref value, const RegisterTile& tile) {
 
 /// Between tiles of one layout that number their registers each in its own way.
 void TileCode::copy_registers(const RegisterTile& from, const RegisterTile& to) {
-    Iteration it(to.layout, e_, in_.threads);
+    Iteration it(to.layout, e_, threads_);
     for (const auto& axis : it.root)
         for (int d : axis) it.expand(d, it.digits[static_cast<std::size_t>(d)].extent);
     in_loops(it, [&] {
@@ -336,7 +343,7 @@ Ref TileCode::uniform(Ref number) {
     if (!exchanged) return scalar(number);
     const ir::View view = whole(scratch("count", number->type, {1}));
     const RegisterTile word = declare(Layout{{{}}}, number->type, -1, 1, "count");
-    Iteration it(word.layout, e_, in_.threads);
+    Iteration it(word.layout, e_, threads_);
     const Address base = address(view, it, memory_name(view));
     emit(ir::Barrier{});
     emit(ir::StoreVector{access(view, it, base, -1, 1, true), {scalar(number)}});
@@ -362,6 +369,31 @@ void TileCode::lower_loop(const ir::For& loop) {
     body_ = outer;
     if (loop.when) hoist_barrier(*body_);
     scattered_.clear();
+}
+
+/// What the block has done before, all roles see.
+void TileCode::lower_role(const ir::For& role) {
+    const ir::WarpRole& r = in_.roles[static_cast<std::size_t>(role.role)];
+    if (role.role == 0) emit(ir::Barrier{});
+    ir::For lowered{out_.loops++, "role", e_.i64(0), e_.i64(1), e_.i64(1), false, {}, true};
+    lowered.role = role.role;
+    emit(std::move(lowered));
+    ir::Body* const outer = body_;
+    body_ = &body_->back().as<ir::For>()->body;
+    named_.emplace_back();
+    scattered_.clear();
+    threads_ = r.threads();
+    const Place place = place_;
+    if (r.first_warp > 0)
+        e_.set_thread(
+            name_value(r.name + "_thread", e_.binary(ir::BinaryOp::sub, e_.thread(), e_.i32(r.first_thread()))));
+    declare_variables(role.role);
+    place_ = place;
+    lower_body(role.body);
+    e_.set_thread(nullptr);
+    threads_ = in_.threads;
+    named_.pop_back();
+    body_ = outer;
 }
 
 void TileCode::lower_statement(const ir::Statement& s) {
@@ -390,6 +422,7 @@ void TileCode::lower_statement(const ir::Statement& s) {
     if (const auto* w = s.as<ir::WaitCopies>()) return wait(*w);
     if (const auto* c = s.as<ir::CommitCopies>())
         return emit(ir::CommitCopies{c->mbarriers, c->stage ? e_.narrow(scalar(c->stage)) : nullptr});
+    if (const auto* a = s.as<ir::Arrive>()) return emit(ir::Arrive{a->mbarriers, e_.narrow(scalar(a->stage))});
     if (const auto* i = s.as<ir::InitMbarriers>()) return emit(*i), emit(ir::Barrier{});
     if (s.as<ir::GridSync>()) return emit(ir::GridSync{});
     if (const auto* a = s.as<ir::Assign>()) {
@@ -399,7 +432,7 @@ void TileCode::lower_statement(const ir::Statement& s) {
                 return copy_registers(converted_.at(&c), state);
         return set_tile(a->value, state);
     }
-    if (const auto* f = s.as<ir::For>()) return lower_loop(*f);
+    if (const auto* f = s.as<ir::For>()) return f->role >= 0 ? lower_role(*f) : lower_loop(*f);
     throw InternalError("a lowered statement stands in a recorded program");
 }
 

@@ -40,6 +40,8 @@ private:
     void lower_bind(Ref node);
     Ref uniform(Ref number);
     void lower_loop(const ir::For& loop);
+    void lower_role(const ir::For& role);
+    void declare_variables(int role);
     void set_tile(Ref value, const RegisterTile& tile);
     void convert(const Plan::Conversion& c);
     void convert_for(const ir::Statement& s);
@@ -189,6 +191,7 @@ private:
     const ir::Program& in_;
     const Target& target_;
     const Plan& plan_;
+    int threads_;  // of the role that is lowered, else of the block
     ir::Program out_;
     Expressions e_;
     Facts facts_;

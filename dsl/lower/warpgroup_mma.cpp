@@ -49,7 +49,7 @@ Share share_of(const ir::Program& program, const ir::Node& node) {
 }  // namespace
 
 void choose_engines(const ir::Program& program, const Target& target, Plan& plan) {
-    if (!ir::has_warpgroup_instructions(target.sm)) return;
+    if (!ir::has_warpgroup_instructions(target.sm) || !program.roles.empty()) return;
     const auto mark = [&](Ref operand) {
         plan.read_in_place.resize(static_cast<std::size_t>(program.arena->size()), false);
         for (;;) {

@@ -1,0 +1,43 @@
+#include <fmt/format.h>
+
+#include "dsl/base/error.hpp"
+#include "dsl/emit/statement.hpp"
+#include "dsl/ir/roles.hpp"
+
+// Roles of warps: who runs a body, with how many registers, and the barriers in it.
+
+namespace tessera::emit {
+
+void Statements::print_role(const ir::For& body) {
+    const auto index = static_cast<std::size_t>(body.role);
+    require_internal(index < program_.roles.size(), "a role that does not exist");
+    const ir::WarpRole& role = program_.roles[index];
+    const std::string warp = helpers_.use("warp_of_block") + "()";
+    const bool first = index == 0, last = index + 1 == program_.roles.size();
+    const std::string from = first ? "" : fmt::format("{} >= {}", warp, role.first_warp);
+    const std::string to = last ? "" : fmt::format("{} < {}", warp, role.first_warp + role.warps);
+    writer_.open("if (" + from + (first || last ? "" : " && ") + to + (first && last ? "true" : "") + ")");
+    writer_.comment(fmt::format("role {}", role.name));
+    const int now = ir::registers_at_launch(program_);
+    if (role.registers > 0 && role.registers != now)
+        writer_.line(fmt::format("{}<{}>();", helpers_.use(role.registers < now ? "fewer_registers" : "more_registers"),
+                                 role.registers));
+    role_ = &role;
+    print(body.body);
+    role_ = nullptr;
+    writer_.close(role.name);
+}
+
+/// Named barrier 0 is the block's.
+void Statements::print(const ir::Barrier&) {
+    if (!role_) return writer_.line("__syncthreads();");
+    if (role_->warps == 1) return writer_.line("__syncwarp();");
+    writer_.line(fmt::format("{}<{}, {}>();", helpers_.use("role_barrier"), role_ - program_.roles.data() + 1,
+                             role_->threads()));
+}
+
+void Statements::print(const ir::Arrive& arrive) {
+    writer_.line(helpers_.use("arrive_by_warps") + "(" + mbarrier(arrive.mbarriers, arrive.stage) + ");");
+}
+
+}  // namespace tessera::emit

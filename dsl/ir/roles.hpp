@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "dsl/ir/program.hpp"
+
+namespace tessera::ir {
+
+/// Registers that a thread of a program with budgets has when the kernel starts: an equal share of a multiprocessor's,
+/// in steps of 8.
+int registers_at_launch(const Program& program);
+
+/// The statement whose body is that of a role; null if it is none.
+inline const For* role_of(const Statement& statement) {
+    const auto* body = statement.as<For>();
+    return body && body->role >= 0 ? body : nullptr;
+}
+
+/// Why the roles of a program, of either stage, cannot work together. `text` is a sentence for the kernel's writer.
+struct RoleFault {
+    const char* rule;
+    Place place;
+    std::string text;
+};
+/// The first fault: warps and registers that do not fit the block, bodies that do not stand last, a wait for what
+/// nobody fills, a wrong number of arrivals, memory or registers that two roles touch and no ring orders.
+std::optional<RoleFault> find_role_fault(const Program& program);
+
+}  // namespace tessera::ir

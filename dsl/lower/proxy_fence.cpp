@@ -1,0 +1,71 @@
+#include "dsl/lower/proxy_fence.hpp"
+
+#include <set>
+
+#include "dsl/ir/walk.hpp"
+
+namespace tessera::lower {
+
+namespace {
+
+class Pass {
+public:
+    explicit Pass(ir::Program& program) : program_(program) {
+        ir::for_each_statement(program.body, [&](const ir::Statement& s) {
+            if (const auto* copy = s.as<ir::CopyVector>(); copy && copy->mbarriers >= 0) tiles_.insert(copy->to.memory);
+            if (const auto* box = s.as<ir::CopyBox>()) tiles_.insert(box->tile);
+            if (const auto* product = s.as<ir::WarpgroupMma>()) tiles_.insert({product->a_tile, product->b_tile});
+        });
+    }
+
+    void run() {
+        if (!tiles_.empty()) body(program_.body, false);
+    }
+
+private:
+    bool stores(const ir::Statement& s) const {
+        const auto* store = s.as<ir::StoreVector>();
+        const auto* sum = s.as<ir::AtomicAdd>();
+        const auto* copy = s.as<ir::CopyVector>();  // by vectors: of the thread's own
+        const ir::Access* to = store                             ? &store->access
+                               : sum                             ? &sum->access
+                               : copy && copy->mbarriers < 0     ? &copy->to
+                                                                 : nullptr;
+        return to && to->space == ir::Space::shared && tiles_.count(to->memory) > 0;
+    }
+    static bool hands_on(const ir::Statement& s) {
+        const auto* copy = s.as<ir::CopyVector>();
+        return s.as<ir::Barrier>() || s.as<ir::GridSync>() || s.as<ir::Arrive>() || s.as<ir::CopyBox>() ||
+               (copy && copy->mbarriers >= 0);
+    }
+
+    /// `open`: stores may stand before that no fence follows. Gives the same for the end of the body.
+    bool body(ir::Body& statements, bool open) {
+        ir::Body fenced;
+        for (ir::Statement& s : statements) {
+            if (open && hands_on(s)) {
+                fenced.push_back({s.place, ir::ProxyFence{}});
+                open = false;
+            }
+            if (auto* loop = s.as<ir::For>()) {
+                bool stored = open;
+                ir::for_each_statement(loop->body,
+                                       [&](const ir::Statement& inner) { stored = stored || stores(inner); });
+                open = body(loop->body, stored) || open;  // a turn may follow one that has stored; or there is none
+            }
+            open = open || stores(s);
+            fenced.push_back(std::move(s));
+        }
+        statements = std::move(fenced);
+        return open;
+    }
+
+    ir::Program& program_;
+    std::set<int> tiles_;  // that others than threads reach
+};
+
+}  // namespace
+
+void fence_other_paths(ir::Program& program) { Pass(program).run(); }
+
+}  // namespace tessera::lower
