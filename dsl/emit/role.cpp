@@ -12,11 +12,11 @@ void Statements::print_role(const ir::For& body) {
     const auto index = static_cast<std::size_t>(body.role);
     require_internal(index < program_.roles.size(), "a role that does not exist");
     const ir::WarpRole& role = program_.roles[index];
-    const std::string warp = helpers_.use("warp_of_block") + "()";
-    const bool first = index == 0, last = index + 1 == program_.roles.size();
-    const std::string from = first ? "" : fmt::format("{} >= {}", warp, role.first_warp);
-    const std::string to = last ? "" : fmt::format("{} < {}", warp, role.first_warp + role.warps);
-    writer_.open("if (" + from + (first || last ? "" : " && ") + to + (first && last ? "true" : "") + ")");
+    const std::string other = index == 0 ? "" : "else ";
+    const bool last = index + 1 == program_.roles.size();
+    writer_.open(last && index > 0 ? "else"
+                                   : fmt::format("{}if ({}() < {})", other, helpers_.use("warp_of_block"),
+                                                 role.first_warp + role.warps));
     writer_.comment(fmt::format("role {}", role.name));
     const int now = ir::registers_at_launch(program_);
     if (role.registers > 0 && role.registers != now)
