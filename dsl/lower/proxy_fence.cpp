@@ -39,6 +39,16 @@ private:
                (copy && copy->mbarriers >= 0);
     }
 
+    /// What body() gives, without a change.
+    bool ends_open(const ir::Body& statements, bool open) const {
+        for (const ir::Statement& s : statements) {
+            open = open && !hands_on(s);
+            if (const auto* loop = s.as<ir::For>()) open = (ends_open(loop->body, open) && loop->role < 0) || open;
+            open = open || stores(s);
+        }
+        return open;
+    }
+
     /// `open`: stores may stand before that no fence follows. Gives the same for the end of the body.
     bool body(ir::Body& statements, bool open) {
         ir::Body fenced;
@@ -47,12 +57,8 @@ private:
                 fenced.push_back({s.place, ir::ProxyFence{}});
                 open = false;
             }
-            if (auto* loop = s.as<ir::For>()) {
-                bool stored = open;
-                ir::for_each_statement(loop->body,
-                                       [&](const ir::Statement& inner) { stored = stored || stores(inner); });
-                open = body(loop->body, stored) || open;  // a turn may follow one that has stored; or there is none
-            }
+            if (auto* loop = s.as<ir::For>())  // a turn follows one before it, or nothing does
+                open = (body(loop->body, open || ends_open(loop->body, false)) && loop->role < 0) || open;
             open = open || stores(s);
             fenced.push_back(std::move(s));
         }

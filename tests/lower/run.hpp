@@ -38,7 +38,7 @@ public:
     template <class... T>
     void run(std::vector<std::uint64_t> scalars, std::vector<T>&... tensors) const {
         const Device device = Device::best();
-        const bool on_device = !device.is_host() && device.target().sm == target_.sm && text_.size() < 8000;
+        const bool on_device = !device.is_host() && device.target().sm == target_.sm && text_.size() < 12000;
         std::vector<std::vector<std::uint8_t>> there;
         if (on_device) {
             there = {bytes_of(tensors)...};
