@@ -107,7 +107,7 @@ TEST_CASE("roles share out the block, stand last and touch what is theirs", "[ir
         {"role-warps", "share out all warps", [](R& s) { s.p.threads = 128; }},
         {"role-warps", "a power of two", [](R& s) { s.p.roles[1].warps = 3; }},
         {"role-warps", "does not begin where", [](R& s) { s.p.roles[1].first_warp = 2; }},
-        {"role-registers", "has no budget", [](R& s) { s.p.roles[0].registers = 40; }},
+        {"role-registers", "has no budget", [](R& s) { s.p.roles[1].registers = 40; }},
         {"role-registers", "whole ones", [](R& s) { s.p.roles[0].registers = s.p.roles[1].registers = 40; }},
         {"role-last", "something follows", [](R& s) { s.p.body.push_back(s.statement(Barrier{})); }},
         {"role-order", "no body", [](R& s) { s.p.body.pop_back(); }},
