@@ -34,10 +34,9 @@ int role_here(Recorder& r, std::uint64_t recording, const char* what, const Plac
 
 class RingEnd {
 public:
-    RingEnd(Recorder& r, Recorder::Ring::State state, int stages, const Place& place)
+    RingEnd(Recorder::Ring::State state, int stages, const Place& place)
         : slot(variable_read(state.slot, place)),
           parity(variable_read(state.parity, place)),
-          r_(r),
           state_(state),
           stages_(stages),
           place_(place) {}
@@ -55,7 +54,6 @@ public:
 
 private:
     Ref number(std::int64_t n) const { return constant(i64, n, place_); }
-    Recorder& r_;
     Recorder::Ring::State state_;
     int stages_;
     Place place_;
@@ -88,7 +86,7 @@ void ring_fill(int id, std::uint64_t recording, FunctionRef<Ref> issue, const Pl
         throw UsageError(place,
                          "a role fills the ring that it uses; it would wait for itself: fill it in another role");
     ring.filled_by = role;
-    const RingEnd end(r, r.ring_state(ring, place), ring.stages, place);
+    const RingEnd end(r.ring_state(ring, place), ring.stages, place);
     r.append(place, ir::WaitCopies{0, ring.empty, end.slot, end.other_parity(), true});
     {
         const Recorder::Pipeline pipeline{ring.stages, ring.full, end.slot, "the function of ring.fill"};
@@ -109,7 +107,7 @@ void ring_use(int id, std::uint64_t recording, FunctionRef<Ref> body, const Plac
     const Recorder::Ring ring = r.rings[static_cast<std::size_t>(id)];
     if (ring.filled_by == role)
         throw UsageError(place, "a role uses the ring that it fills; it would wait for itself: use it in another role");
-    const RingEnd end(r, r.ring_state(r.rings[static_cast<std::size_t>(id)], place), ring.stages, place);
+    const RingEnd end(r.ring_state(r.rings[static_cast<std::size_t>(id)], place), ring.stages, place);
     r.append(place, ir::WaitCopies{0, ring.full, end.slot, end.parity});
     body(end.slot);
     r.append(place, ir::Arrive{ring.empty, end.slot});
@@ -126,7 +124,8 @@ void roles(const RoleOptions* options, const FunctionRef<>* bodies, int count, c
     int warps = 0;
     for (int i = 0; i < count; ++i) {
         const std::string wanted = options[i].name ? options[i].name : fmt::format("role_{}", i + 1);
-        r.program().roles.push_back({r.require_new_name(wanted.c_str(), "a role", place), warps, options[i].warps, options[i].registers, place});
+        r.program().roles.push_back({r.require_new_name(wanted.c_str(), "a role", place), warps, options[i].warps,
+                                     options[i].registers, place});
         warps += options[i].warps;
     }
     r.program().threads = 32 * warps;
