@@ -146,6 +146,57 @@ TEST_CASE("roles that lack a wait, an arrival or a barrier are told so", "[lower
                Catch::Contains("the roles wait for ever"));
 }
 
+TEST_CASE("a slot that one of its users has not given back is not written to unnoticed", "[lower][roles]") {
+    const auto program = record("kernel", [](Kernel& k) {
+        const auto x = k.input<f32>("x", {6, 8, 32});
+        const auto y = k.output<f32>("y", {8, 32});
+        const auto z = k.output<f32>("z", {8, 32});
+        k.grid(1);
+        const auto tile = k.shared<f32>("tile", {2, 8, 32});
+        const auto ring = k.ring({.stages = 2});
+        const auto user = [&](const Global<f32, 2>& to) {
+            return [&] {
+                auto sum = k.variable(full({8, 32}, Value<f32, 0>(0.0f)));
+                k.serial(6, [&](Index) { ring.use([&](Index slot) { sum = sum.get() + load(tile[slot].whole()); }); });
+                store(to.window({8, 32}, {0, 0}), sum.get());
+            };
+        };
+        k.roles({.name = "first", .warps = 2}, user(y), {.name = "second", .warps = 4}, user(z),
+                {.name = "copier", .warps = 1}, [&] {
+                    k.serial(6, [&](Index i) {
+                        ring.fill([&](Index slot) { copy_async(tile[slot].whole(), x[i].window({8, 32}, {0, 0})); });
+                    });
+                });
+    });
+    // Only the arrivals of one role are waited for; the other's are left out, or come to nothing.
+    for (const int silent : {0, 1}) {
+        ir::Program lowered = lower::lower(program.ir(), Target::h200());
+        ir::for_each_statement(lowered.body, [&](ir::Statement& s) {
+            if (auto* init = s.as<ir::InitMbarriers>(); init && init->arrivals == 6)
+                init->arrivals = silent == 0 ? 4 : 2;
+            const ir::For* role = s.as<ir::For>();
+            if (!role || role->role != silent) return;
+            ir::for_each_statement(s.as<ir::For>()->body, [](ir::Statement& inner) {
+                if (auto* loop = inner.as<ir::For>())
+                    std::erase_if(loop->body, [](const ir::Statement& t) { return t.as<ir::Arrive>() != nullptr; });
+            });
+        });
+        std::vector<float> x(6 * 256, 1.0f), y(256), z(256);
+        host::Settings settings;
+        settings.workers = 1;
+        std::string what;
+        try {
+            host::Executable(std::make_shared<const ir::Program>(std::move(lowered)))
+                .run({{x.data(), y.data(), z.data()}, {}}, settings);
+        } catch (const UsageError& error) {
+            what = error.what();
+        }
+        INFO("role " << silent);
+        CHECK_THAT(what, Catch::Contains("race on shared memory: the store to tile") &&
+                             Catch::Contains("is not ordered after the load of 'tile'"));
+    }
+}
+
 TEST_CASE("fills without uses and uses without fills are told when they meet", "[lower][roles]") {
     const auto uneven = [](std::int64_t fills, std::int64_t uses) {
         const auto program = record("kernel", [=](Kernel& k) {
