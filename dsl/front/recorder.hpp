@@ -49,7 +49,7 @@ public:
         int stages;
         int mbarriers;  // that count the bytes; −1: the threads' groups
         Ref slot;
-        bool tensor = false;  // by tensor maps
+        bool tensor = false;                                         // by tensor maps
         const char* function = "the first function of k.pipelined";  // that starts them
     };
     /// Until it is taken away by null, copies alone may be appended, and those belong to the pipeline.

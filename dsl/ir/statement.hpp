@@ -189,10 +189,10 @@ struct Arrive {  // each warp of the role, once all its lanes have come here, ar
     Ref stage = nullptr;
 };
 
-using StatementOp = std::variant<For, Bind, Store, Accumulate, Assign, Report, Comment, Declare, Let, Set, LoadVector,
-                                 StoreVector, AtomicAdd, ReportElement, Barrier, Copy, CopyVector, WaitCopies,
-                                 CommitCopies, InitMbarriers, MmaTile, GridSync, CopyBox, WarpgroupMma, MmaFence,
-                                 MmaWait, Arrive, ProxyFence>;
+using StatementOp =
+    std::variant<For, Bind, Store, Accumulate, Assign, Report, Comment, Declare, Let, Set, LoadVector, StoreVector,
+                 AtomicAdd, ReportElement, Barrier, Copy, CopyVector, WaitCopies, CommitCopies, InitMbarriers, MmaTile,
+                 GridSync, CopyBox, WarpgroupMma, MmaFence, MmaWait, Arrive, ProxyFence>;
 
 struct Statement {
     Place place;

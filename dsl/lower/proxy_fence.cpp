@@ -27,10 +27,10 @@ private:
         const auto* store = s.as<ir::StoreVector>();
         const auto* sum = s.as<ir::AtomicAdd>();
         const auto* copy = s.as<ir::CopyVector>();  // by vectors: of the thread's own
-        const ir::Access* to = store                             ? &store->access
-                               : sum                             ? &sum->access
-                               : copy && copy->mbarriers < 0     ? &copy->to
-                                                                 : nullptr;
+        const ir::Access* to = store                         ? &store->access
+                               : sum                         ? &sum->access
+                               : copy && copy->mbarriers < 0 ? &copy->to
+                                                             : nullptr;
         return to && to->space == ir::Space::shared && tiles_.count(to->memory) > 0;
     }
     static bool hands_on(const ir::Statement& s) {
