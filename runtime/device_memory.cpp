@@ -71,7 +71,7 @@ std::shared_ptr<void> device_memory(const Stream& stream, std::int64_t bytes) {
     Taken taken{capture_of(stream.handle()), state.context_number(), 0};
     if (taken.capture == 0) {
         state.free_pending();
-        if (stream.state()) taken.kept_size = stream.state()->memory.size_for(bytes);
+        if (stream.state() && !stream.state()->is_gone()) taken.kept_size = stream.state()->memory.size_for(bytes);
     }
     DriverPointer address = 0;
     if (taken.kept_size > 0) address = stream.state()->memory.take(taken.kept_size);

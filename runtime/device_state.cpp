@@ -83,7 +83,7 @@ std::shared_ptr<StreamState> DeviceState::default_stream() {
     const std::lock_guard lock(context_mutex_);
     if (!default_stream_)
         default_stream_ =
-            std::make_shared<StreamState>(*this, nullptr, context_, context_number_, StreamState::Owner::driver);
+            std::make_shared<StreamState>(*this, nullptr, context_, StreamState::Owner::driver, stream_memory_limit());
     return default_stream_;
 }
 

@@ -32,12 +32,13 @@ Stream Device::stream() const {
     if (is_host()) return Stream::default_of(*this);
     const runtime::DriverApi& api = runtime::driver_api();
     void* const context = state_->context();
+    const std::int64_t memory_limit = runtime::stream_memory_limit();
     const CurrentContext current(context);
     void* handle = nullptr;
     check_driver(api.stream_create(&handle, 0), "cuStreamCreate", "make a stream on " + spelling());
     Stream made(*this, handle, context);
-    made.state_ = std::make_shared<runtime::StreamState>(*state_, handle, context, state_->context_number(),
-                                                         runtime::StreamState::Owner::tessera);
+    made.state_ = std::make_shared<runtime::StreamState>(*state_, handle, context, runtime::StreamState::Owner::tessera,
+                                                         memory_limit);
     return made;
 }
 

@@ -8,17 +8,16 @@
 
 namespace tessera::runtime {
 
-StreamState::StreamState(DeviceState& device, void* handle, void* context, int context_number, Owner owner)
-    : memory(setting_bytes("TESSERA_MEMORY_CACHE")),
+StreamState::StreamState(DeviceState& device, void* handle, void* context, Owner owner, std::int64_t memory_limit)
+    : memory(memory_limit),
       device_(device),
       handle_(handle),
       context_(context),
-      context_number_(context_number),
+      context_number_(device.context_number()),
       owner_(owner) {
     device_.add_stream(*this);
 }
 
-/// True if stream and memory are none of this process's, or went with their context.
 bool StreamState::is_gone() const { return forked_after_use() || context_number_ != device_.context_number(); }
 
 void StreamState::release_memory() noexcept {
@@ -47,5 +46,7 @@ StreamState::~StreamState() {
         // The driver has shut down; the stream went with it.
     }
 }
+
+std::int64_t stream_memory_limit() { return setting_bytes("TESSERA_MEMORY_CACHE"); }
 
 }  // namespace tessera::runtime

@@ -12,8 +12,8 @@ class StreamState {
 public:
     enum class Owner : std::uint8_t { tessera, driver };
 
-    /// `context` is the device's primary one. Errors: UsageError for a wrong TESSERA_MEMORY_CACHE.
-    StreamState(DeviceState& device, void* handle, void* context, int context_number, Owner owner);
+    /// `context` is the device's primary one. `memory_limit`: see StreamMemory.
+    StreamState(DeviceState& device, void* handle, void* context, Owner owner, std::int64_t memory_limit);
     ~StreamState();
     StreamState(const StreamState&) = delete;
     StreamState& operator=(const StreamState&) = delete;
@@ -22,15 +22,19 @@ public:
     /// capture's own.
     void release_memory() noexcept;
 
+    /// True if stream and memory are none of this process's, or went with their context.
+    bool is_gone() const;
+
     StreamMemory memory;
 
 private:
-    bool is_gone() const;
-
     DeviceState& device_;
     void *const handle_, *const context_;
     const int context_number_;
     const Owner owner_;
 };
+
+/// TESSERA_MEMORY_CACHE. Errors: UsageError if it is no number of bytes.
+std::int64_t stream_memory_limit();
 
 }  // namespace tessera::runtime

@@ -21,7 +21,7 @@ TEST_CASE("settings: the table names every setting once, with a meaning") {
     }
     for (const char* name : {"TESSERA_CACHE", "TESSERA_CACHE_DIR", "TESSERA_CACHE_SIZE", "TESSERA_CACHE_BUNDLE",
                              "TESSERA_NVRTC", "TESSERA_LINEINFO", "TESSERA_KEEP_SOURCE", "TESSERA_MEMORY_CACHE",
-                             "TESSERA_HOST_CHECK", "TESSERA_HOST_WORKERS", "TESSERA_VERBOSE"}) {
+                             "TESSERA_CUPTI", "TESSERA_HOST_CHECK", "TESSERA_HOST_WORKERS", "TESSERA_VERBOSE"}) {
         CHECK(names.contains(name));
     }
 }
