@@ -90,7 +90,7 @@ void AccessChecker::check_box(const Box& box, const AccessInfo& info, const std:
             fmt::format("kernel '{}': a copy by the tensor map {} begins at element {} along the last axis, "
                         "which is no multiple of 16 bytes ({}); the copy engine takes only such",
                         launch_.program.name, box.map.name, first, describe_block()));
-    check_mbarrier(mbarrier, stage, 1);
+    check_mbarrier(mbarrier, stage, thread, 1);
     counted_by_ = mbarrier_byte(mbarrier, *stage);
     sources_.assign(static_cast<std::size_t>(launch_.program.threads), {});
     const bool changing = launch_.program.tensors[static_cast<std::size_t>(box.map.tensor)].role == ir::Role::inout;
@@ -109,7 +109,7 @@ void AccessChecker::check_box(const Box& box, const AccessInfo& info, const std:
                 source_at(static_cast<std::size_t>(box.map.tensor), row.from * element, row.inside * element);
         check_bounds(at);
         check_alignment(at);
-        check_copies(at), check_order(at);
+        check_copies(at), check_operands(at), check_fence(at), check_order(at);
         sources_[static_cast<std::size_t>(thread)] = {};
     }
     counted_by_ = CopiesUnderWay::none;

@@ -61,8 +61,8 @@ struct Line {
         return "copy " + access(s.from) + " to " + access(s.to) + counted(s.mbarriers, s.stage);
     }
     std::string operator()(const CopyBox& s) {
-        std::string line = "copy box " + names.map(s.map) + list(s.from) + " to " + names.memory(Space::shared, s.tile);
-        line += list(s.to) + " at " + text(s.offset) + " if " + text(s.predicate);
+        std::string line = "copy box " + names.map(s.map) + place(s.from) + " to " + names.memory(Space::shared, s.tile);
+        line += place(s.to) + " at " + text(s.offset) + " if " + text(s.predicate);
         return line + counted(s.mbarriers, s.stage);
     }
     std::string operator()(const WaitCopies& s) {
@@ -139,14 +139,14 @@ struct Line {
     }
     std::string counted(int tile, Ref stage) { return tile < 0 ? "" : ", counted by " + mbarrier(tile, stage); }
 
-    std::string list(const std::vector<Ref>& items) {
+    std::string place(const std::vector<Ref>& items) {
         std::string line = "[";
         for (std::size_t i = 0; i < items.size(); ++i) line += (i ? ", " : "") + text(items[i]);
         return line + "]";
     }
 
     std::string access(const Access& a) {
-        std::string line = names.memory(a.space, a.memory) + list(a.coordinates);
+        std::string line = names.memory(a.space, a.memory) + place(a.coordinates);
         if (a.lanes != 1) line += " x" + std::to_string(a.lanes) + " along " + std::to_string(a.axis);
         line += " at " + text(a.offset);
         if (a.predicate) line += " if " + text(a.predicate);
