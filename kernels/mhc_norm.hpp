@@ -90,8 +90,8 @@ struct Pre {
     T comb;  ///< f32 (…, m, m), after Sinkhorn
     T u;     ///< bf16 (…, h): what the layer reads
 };
-/// For inference: norm_fn, split_mixes, sinkhorn and apply_mix in two launches (for many tokens on SM90 three: fn is cut
-/// into halves first), with the bits of the four.
+/// For inference: norm_fn, split_mixes, sinkhorn and apply_mix in two launches (for many tokens on SM90 three: fn is
+/// cut into halves first), with the bits of the four.
 Pre<Tensor> pre_big_fuse(const Stream& stream, const PreInputs& inputs, const PreOptions& options = {});
 void pre_big_fuse(const Stream& stream, const PreInputs& inputs, const Pre<TensorView>& out,
                   const PreOptions& options = {});

@@ -292,3 +292,34 @@ TEST_CASE("a wait for products moves past what leaves their registers and shared
     CHECK(order(false, false) == "pwl");
     CHECK(order(true, true) == "plws");
 }
+
+TEST_CASE("without its fence, its barrier or its wait a product is caught") {
+    const Sizes s{64, 8, 128, 64};
+    const Lowered sound(multiply<bf16>(s, true, true), Target::h200());
+    const auto said = [&](auto&& spoil) {
+        auto program = std::make_shared<ir::Program>(sound.program());
+        std::erase_if(program->body, spoil);
+        std::vector<std::uint16_t> a(static_cast<std::size_t>(s.m * s.k)), b(static_cast<std::size_t>(s.n * s.k));
+        std::vector<float> c(static_cast<std::size_t>(s.m * s.n)), d(c);
+        try {
+            ir::verify(*program);
+            host::Settings settings;
+            settings.workers = 1;
+            host::Executable(program).run({{a.data(), b.data(), c.data(), d.data()}, {}}, settings);
+        } catch (const std::exception& error) {
+            return std::string(error.what());
+        }
+        return std::string();
+    };
+    CHECK(said([](const ir::Statement&) { return false; }).empty());
+    CHECK_THAT(said([](const ir::Statement& st) { return st.as<ir::ProxyFence>() != nullptr; }),
+               Catch::Contains("have written to without a fence for tensor cores"));
+    CHECK_THAT(said([](const ir::Statement& st) { return st.as<ir::Barrier>() != nullptr; }),
+               Catch::Contains("a race; put a barrier between the two"));
+    CHECK_THAT(said([](const ir::Statement& st) { return st.as<ir::WaitCopies>() != nullptr; }),
+               Catch::Contains("which a copy that is under way writes"));
+    CHECK_THAT(said([](const ir::Statement& st) { return st.as<ir::MmaWait>() != nullptr; }),
+               Catch::Contains("rule \"mma-frozen\"") || Catch::Contains("rule \"mma-wait\""));
+    CHECK_THAT(said([](const ir::Statement& st) { return st.as<ir::MmaFence>() != nullptr; }),
+               Catch::Contains("rule \"mma-fence\""));
+}
