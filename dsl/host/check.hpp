@@ -46,7 +46,7 @@ public:
     /// swizzle), for four warps from first_thread on; until wait_products(). Errors: as for accesses; UsageError if
     /// threads have written there and not fenced it.
     void start_product(const AccessInfo& info, std::int64_t offset, int rows, int first_thread);
-    void wait_products();
+    void wait_products(int first_thread, int threads);
 
     /// `coordinates`: a register of i64 for each axis. Threads first_thread … take part.
     /// Errors: UsageError with the writer's line; InternalError if offset and coordinates name different elements.

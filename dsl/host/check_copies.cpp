@@ -111,8 +111,9 @@ void AccessChecker::endless_wait(const AccessInfo& info, std::int64_t stage, std
 void AccessChecker::fence(int first_thread, int threads) {
     std::erase_if(unfenced_,
                   [&](const Stored& s) { return s.thread >= first_thread && s.thread < first_thread + threads; });
-    products_.fence(
-        [&](std::size_t byte) { return copies_.meets(byte, ProductsUnderWay::piece) != CopiesUnderWay::none; });
+    products_.fence(first_thread, threads, [&](std::size_t byte) {
+        return copies_.meets(byte, ProductsUnderWay::piece) != CopiesUnderWay::none;
+    });
 }
 
 void AccessChecker::check_fence(const Where& at) {

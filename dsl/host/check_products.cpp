@@ -25,7 +25,7 @@ void AccessChecker::check_operands(const Where& at) {
                                      "({}); wait for the product before",
                                      launch_.program.name, describe(at), place_text(code_.accesses[reader].place),
                                      describe_thread(at)));
-    products_.write(byte, bytes, !at.info.bulk);
+    products_.write(byte, bytes, at.info.bulk ? ProductsUnderWay::nobody : at.thread);
 }
 
 void AccessChecker::start_product(const AccessInfo& info, std::int64_t offset, int rows, int first_thread) {
@@ -72,9 +72,9 @@ void AccessChecker::read_for_product(std::size_t byte, const AccessInfo& info, i
     }
 }
 
-/// Until now the four warps have read.
-void AccessChecker::wait_products() {
-    products_.complete([&](const ProductsUnderWay::Reading& r) {
+/// Until now the warps among these threads have read.
+void AccessChecker::wait_products(int first_thread, int threads) {
+    products_.complete(first_thread, threads, [&](const ProductsUnderWay::Reading& r) {
         for (int warp = 0; warp < 4; ++warp)
             history_->read(r.byte, ProductsUnderWay::piece, r.first_thread + 32 * warp, r.access);
     });

@@ -136,7 +136,7 @@ void Machine::run(Cursor& cursor) {
             case Kind::mma: mma(i, cursor); break;
             case Kind::product: product(i, cursor); break;
             case Kind::product_wait:
-                if (checker_) checker_->wait_products();
+                if (checker_) checker_->wait_products(static_cast<int>(cursor.first), static_cast<int>(cursor.threads));
                 break;
             case Kind::finish: cursor.stop = Stop::finished; return;
         }

@@ -152,7 +152,7 @@ private:
         }
         if (const auto* b = n->as<ir::Broadcast>(); b && !b->value->scalar()) group_of(b->value).spread = n;
         if (const auto* op = n->as<ir::Mma>()) {
-            const MmaLayouts layouts = mma_layouts(program_, plan_, *n, threads_of(program_, role_of(n)));
+            const MmaLayouts layouts = mma_layouts(plan_, *n, threads_of(program_, role_of(n)));
             for (const auto& [tile, layout] : {std::pair{op->a, &layouts.a}, {op->b, &layouts.b}, {n, &layouts.c}})
                 if (Group& group = group_of(tile); !group.product && !plan_.in_place(tile))
                     group.product = tile, group.of_product = *layout, group.leaves = true;
@@ -363,7 +363,7 @@ private:
     std::optional<Layout> required(Ref n, Ref operand) const {
         const Layout& mine = plan_.layout(n);
         if (const auto* product = n->as<ir::Mma>(); product && operand != product->c) {
-            const MmaLayouts layouts = mma_layouts(program_, plan_, *n, threads_of(program_, role_of(n)));
+            const MmaLayouts layouts = mma_layouts(plan_, *n, threads_of(program_, role_of(n)));
             return operand == product->a ? layouts.a : layouts.b;
         }
         if (n->as<ir::Broadcast>()) return canonical(narrowed(mine, operand->shape));

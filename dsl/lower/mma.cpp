@@ -19,9 +19,9 @@ constexpr Mode lane_of_four{4, 1}, lane_of_eight{8, 4};
 
 }  // namespace
 
-MmaLayouts mma_layouts(const ir::Program& program, const Plan& plan, const ir::Node& node, int threads) {
+MmaLayouts mma_layouts(const Plan& plan, const ir::Node& node, int threads) {
     const auto& op = *node.as<ir::Mma>();
-    if (plan.in_place(op.b)) return warpgroup_mma_layouts(program, plan, node);
+    if (plan.in_place(op.b)) return warpgroup_mma_layouts(plan, node, threads);
     const std::int64_t rows = op.a->shape[0], columns = op.b->shape[0], depth = op.a->shape[1];
     const std::int64_t warps = threads / 32;
     const std::int64_t along_m = op.warps > 0 ? op.warps : std::gcd(rows / ir::mma_rows, warps);

@@ -12,9 +12,9 @@ namespace tessera::lower {
 struct MmaLayouts {
     Layout a, b, c;
 };
-MmaLayouts mma_layouts(const ir::Program& program, const Plan& plan, const ir::Node& mma, int threads);
+MmaLayouts mma_layouts(const Plan& plan, const ir::Node& mma, int threads);
 
 /// The same for instructions of four warps.
-MmaLayouts warpgroup_mma_layouts(const ir::Program& program, const Plan& plan, const ir::Node& mma);
+MmaLayouts warpgroup_mma_layouts(const Plan& plan, const ir::Node& mma, int threads);
 
 }  // namespace tessera::lower

@@ -26,10 +26,10 @@ struct Share {
     std::int64_t along_m, along_n;  // groups
     std::int64_t rows, columns;     // of each
 };
-Share share_of(const ir::Program& program, const ir::Node& node) {
+Share share_of(const ir::Node& node, int threads) {
     const auto& op = *node.as<ir::Mma>();
     const std::int64_t rows = op.a->shape[0], columns = op.b->shape[0];
-    const std::int64_t groups = program.threads / ir::warpgroup_threads;
+    const std::int64_t groups = threads / ir::warpgroup_threads;
     const std::int64_t along_m = op.warps > 0 ? op.warps / 4 : std::gcd(rows / ir::warpgroup_rows, groups);
     const bool fits = groups > 0 && along_m > 0 && groups % along_m == 0 && rows / ir::warpgroup_rows % along_m == 0 &&
                       columns / ir::mma_columns % (groups / along_m) == 0 &&
@@ -40,7 +40,7 @@ Share share_of(const ir::Program& program, const ir::Node& node) {
             fmt::format("mma of an operand in shared memory gives [{}, {}] by {} threads{}: each four warps must have "
                         "as many rows, in multiples of {}, and columns, in multiples of {} up to {}; take other "
                         "threads, or warps of MmaOptions",
-                        rows, columns, program.threads,
+                        rows, columns, threads,
                         op.warps > 0 ? fmt::format(", {} warps along M", op.warps) : std::string(), ir::warpgroup_rows,
                         ir::mma_columns, ir::most_warpgroup_columns));
     return {along_m, groups / along_m, rows / along_m, columns / (groups / along_m)};
@@ -49,7 +49,7 @@ Share share_of(const ir::Program& program, const ir::Node& node) {
 }  // namespace
 
 void choose_engines(const ir::Program& program, const Target& target, Plan& plan) {
-    if (!ir::has_warpgroup_instructions(target.sm) || !program.roles.empty()) return;
+    if (!ir::has_warpgroup_instructions(target.sm)) return;
     const auto mark = [&](Ref operand) {
         plan.read_in_place.resize(static_cast<std::size_t>(program.arena->size()), false);
         for (;;) {
@@ -67,9 +67,9 @@ void choose_engines(const ir::Program& program, const Target& target, Plan& plan
     });
 }
 
-MmaLayouts warpgroup_mma_layouts(const ir::Program& program, const Plan& plan, const ir::Node& node) {
+MmaLayouts warpgroup_mma_layouts(const Plan& plan, const ir::Node& node, int threads) {
     const auto& op = *node.as<ir::Mma>();
-    const Share share = share_of(program, node);
+    const Share share = share_of(node, threads);
     const std::int64_t word = 32 / bits_of(op.a->type);
     const Mode lane_of_four{4, 1}, lane_of_eight{8, 4};
     const AxisModes m{{share.rows / ir::warpgroup_rows, 0}, {4 * share.along_m, 32}, {2, 0}, lane_of_eight};
@@ -97,7 +97,14 @@ TileCode::Matrix TileCode::matrix_of(Ref operand) {
 
 void TileCode::warpgroup_mma(Ref node) {
     const auto& op = *node->as<ir::Mma>();
-    const Share share = share_of(in_, *node);
+    const int role = plan_.roles[static_cast<std::size_t>(node->id)];
+    const Share share = share_of(*node, threads_of(in_, role));
+    if (role >= 0 && in_.roles[static_cast<std::size_t>(role)].first_warp % 4 != 0)
+        throw UsageError(node->place,
+                         fmt::format("mma of an operand in shared memory in the role {}, whose first warp is {}: four "
+                                     "warps that multiply begin at a multiple of four; name the role ahead of others",
+                                     in_.roles[static_cast<std::size_t>(role)].name,
+                                     in_.roles[static_cast<std::size_t>(role)].first_warp));
     const bool a_in_place = plan_.in_place(op.a);
     RegisterTile a;
     if (!a_in_place) a = mma_operand(node, op.a, "a");

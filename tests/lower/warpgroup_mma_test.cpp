@@ -323,3 +323,30 @@ TEST_CASE("without its fence, its barrier or its wait a product is caught") {
     CHECK_THAT(said([](const ir::Statement& st) { return st.as<ir::MmaFence>() != nullptr; }),
                Catch::Contains("rule \"mma-fence\""));
 }
+
+TEST_CASE("two roles of four warps multiply, each what it has stored") {
+    const Sizes s{64, 16, 64, 64};
+    const Program program = record("multiply_in_roles", [&](Kernel& k) {
+        k.grid(1);
+        const auto a = k.input<bf16>("a", {2 * s.m, s.k}), b = k.input<bf16>("b", {s.n, s.k});
+        const auto d = k.output<f32>("d", {2 * s.m, s.n});
+        const auto first = k.shared<bf16>("first", {s.n, s.k}, operand_swizzle<bf16>(s.k));
+        const auto second = k.shared<bf16>("second", {s.n, s.k}, operand_swizzle<bf16>(s.k));
+        const auto multiply_rows = [&](const Shared<bf16, 2>& tile, std::int64_t half) {
+            store(tile.whole(), load(b.block({s.n, s.k}, {0, 0})));
+            const auto zero = full({s.m, s.n}, Value<f32, 0>(0.0f));
+            store(d.block({s.m, s.n}, {half, 0}), mma(load(a.block({s.m, s.k}, {half, 0})), tile.whole(), zero));
+        };
+        k.roles(
+            {.name = "upper", .warps = 4}, [&] { multiply_rows(first, 0); }, {.name = "lower", .warps = 4},
+            [&] { multiply_rows(second, 1); });
+    });
+    const Sizes all{2 * s.m, s.n, s.k, s.width};
+    const auto x = numbers<float>(all.m * all.k, -4, 4), y = numbers<float>(all.n * all.k, -3, 3);
+    on_targets(program, [&](const Lowered& lowered) {
+        auto a = codes_of<bf16>(x), b = codes_of<bf16>(y);
+        std::vector<float> d(static_cast<std::size_t>(all.m * all.n));
+        lowered.run({}, a, b, d);
+        CHECK(d == product(all, x, y, std::vector<float>(d.size())));
+    });
+}
