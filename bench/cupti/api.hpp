@@ -45,7 +45,7 @@ using BufferCompleted = void (*)(void* context, std::uint32_t stream, std::uint8
     ENTRY(enable, "cuptiActivityEnable", (std::uint32_t))                                           \
     ENTRY(disable, "cuptiActivityDisable", (std::uint32_t))                                         \
     ENTRY(flush_all, "cuptiActivityFlushAll", (std::uint32_t))                                      \
-    ENTRY(next_record, "cuptiActivityGetNextRecord", (std::uint8_t*, std::size_t, const Record**))  \
+    ENTRY(next_record, "cuptiActivityGetNextRecord", (std::uint8_t*, std::size_t, void**))          \
     ENTRY(dropped_records, "cuptiActivityGetNumDroppedRecords", (void*, std::uint32_t, std::size_t*))
 
 struct Api {

@@ -36,13 +36,14 @@ void buffer_requested(std::uint8_t** buffer, std::size_t* bytes, std::size_t* mo
 void buffer_completed(void*, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid_bytes) {
     Received& to = received();
     const std::lock_guard lock(to.mutex);
-    const Record* record = nullptr;
+    void* next = nullptr;
     while (to.api && valid_bytes > 0) {
-        const Result result = to.api->next_record(buffer, valid_bytes, &record);
+        const Result result = to.api->next_record(buffer, valid_bytes, &next);
         if (result != success) {
             if (result != no_more_records) to.problem = result;
             break;
         }
+        const auto* const record = static_cast<const Record*>(next);
         if (std::find(std::begin(kinds), std::end(kinds), record->kind) != std::end(kinds))
             to.activities.push_back({record->begin, record->end});
     }

@@ -81,9 +81,9 @@ int cuptiActivityFlushAll(std::uint32_t) {
     deliver(now);
     return success;
 }
-int cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t bytes, std::uint8_t** record) {
+int cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t bytes, void** record) {
     if (const int result = result_of("cuptiActivityGetNextRecord")) return result;
-    std::uint8_t* const next = *record ? *record + control.record_bytes : buffer;
+    std::uint8_t* const next = *record ? static_cast<std::uint8_t*>(*record) + control.record_bytes : buffer;
     if (next + control.record_bytes > buffer + bytes) return max_limit_reached;
     *record = next;
     return success;

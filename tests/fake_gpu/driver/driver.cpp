@@ -250,7 +250,7 @@ int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
 }
 int cuCtxCreate_v2(void** context, unsigned, int device) {
     if (const int result = enter("cuCtxCreate_v2", nullptr, nullptr)) return result;
-    auto* const made = new Context{device, false};
+    auto* const made = kept(new Context{device, false});
     *context = made;
     ContextStack& stack = contexts();
     stack.contexts[stack.depth++] = made;
@@ -288,7 +288,7 @@ int cuCtxPopCurrent_v2(void** context) {
 }
 int cuStreamCreate(void** stream, unsigned flags) {
     if (const int result = enter_context("cuStreamCreate")) return result;
-    *stream = new tessera::fake::Stream{contexts().top(), contexts().top()->number, flags == 0};
+    *stream = kept(new tessera::fake::Stream{contexts().top(), contexts().top()->number, flags == 0});
     return success;
 }
 int cuStreamDestroy_v2(void* stream) {
