@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -20,11 +22,14 @@ namespace {
 
 std::set<void*> captured_streams;
 std::set<std::pair<void*, void*>> waited_for;  // a stream, and the one whose event it was given
+// What the driver has, to the end of the process.
+std::deque<std::unique_ptr<void, decltype(&std::free)>> memory;
+std::deque<void*> all_events;  // each holds the stream that it was recorded on
 int next_stream, copies, capture_mode, waits, events;
 bool contexts_gone;
 
 int allocate(DriverPointer* address, std::size_t bytes, void*, void*) {
-    *address = reinterpret_cast<DriverPointer>(std::aligned_alloc(256, bytes));  // for the process' life
+    *address = reinterpret_cast<DriverPointer>(memory.emplace_back(std::aligned_alloc(256, bytes), std::free).get());
     return 0;
 }
 int fill(DriverPointer address, unsigned char value, std::size_t bytes, void*) {
@@ -51,7 +56,7 @@ int make_event(void** event, unsigned flags) {
     CHECK(flags == 2);         // without times
     CHECK(capture_mode == 2);  // relaxed
     ++events;
-    *event = new void*;
+    *event = &all_events.emplace_back(nullptr);
     return 0;
 }
 int record_event(void* event, void* stream) {
@@ -62,9 +67,8 @@ int wait_for_event(void* stream, void* event, unsigned) {
     waited_for.emplace(stream, *static_cast<void**>(event));
     return 0;
 }
-int destroy_event(void* event) {
+int destroy_event(void*) {
     --events;
-    delete static_cast<void**>(event);
     return 0;
 }
 int current(void** context) {
