@@ -66,7 +66,6 @@ TEST_CASE("roles and what rings are made of print", "[ir][roles]") {
     CHECK_THAT(text, Catch::Contains("    role user {   //"));
     CHECK(print_line(s.p, s.role(0)[0]) == "wait for empty[1], parity 1, by the first warp");
     CHECK(print_line(s.p, s.role(1)[4]) == "every warp arrives at empty[1]");
-    CHECK(print_line(s.p, s.statement(ProxyFence{})) == "fence of stores and bulk copies");
     s.p.roles[0].registers = 40;
     CHECK_THAT(print(s.p), Catch::Contains("role copier: warps 0 … 0, 40 registers"));
 }

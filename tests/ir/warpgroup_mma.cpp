@@ -96,7 +96,7 @@ TEST_CASE("products in place print") {
     s.in_registers_no_more();
     CHECK(verdict(s.p) == "");
     CHECK(text(1) == "start mma 64 x 16 sums[0, rows 4 apart] += weights at 0 * weights at 16");
-    CHECK(print_line(s.p, s.statement(ProxyFence{})) == "fence for tensor cores");
+    CHECK(print_line(s.p, s.statement(ProxyFence{})) == "fence of stores for the copy engine and tensor cores");
 }
 
 TEST_CASE("products in place read and write what they name") {

@@ -85,7 +85,7 @@ std::string said_unfenced(const Program& program, std::vector<float> x, std::vec
 TEST_CASE("a fence stands between stores to a tile and bulk copies to it, and nowhere else", "[lower][pipeline]") {
     on_targets(cleared_sums(true), [](const Lowered& kernel) {
         CHECK(kernel.count<ir::ProxyFence>() == 1);
-        CHECK(kernel.text().find("    fence_bulk_copies();\n    __syncthreads();") != std::string::npos);
+        CHECK(kernel.text().find("    fence_proxy();\n    __syncthreads();") != std::string::npos);
         for (const std::uint64_t n : {1u, 8u, 13u, 16u}) {
             auto x = numbers<float>(static_cast<std::int64_t>(n) * 64);
             std::vector<float> y(8 * 64), expected(8 * 64, 0.0f);
