@@ -16,6 +16,10 @@ public:
             if (const auto* box = s.as<ir::CopyBox>()) tiles_.insert(box->tile);
             if (const auto* product = s.as<ir::WarpgroupMma>()) tiles_.insert({product->a_tile, product->b_tile});
         });
+        ir::for_each_statement(program.body, [&](const ir::Statement& s) {
+            const auto* copy = s.as<ir::CopyVector>();
+            by_vectors_ = by_vectors_ || (copy && copy->mbarriers < 0 && tiles_.count(copy->to.memory) > 0);
+        });
     }
 
     void run() {
@@ -23,14 +27,12 @@ public:
     }
 
 private:
+    /// What a thread has copied by vectors is there to be fenced after its wait, not before.
     bool stores(const ir::Statement& s) const {
         const auto* store = s.as<ir::StoreVector>();
         const auto* sum = s.as<ir::AtomicAdd>();
-        const auto* copy = s.as<ir::CopyVector>();  // by vectors: of the thread's own
-        const ir::Access* to = store                         ? &store->access
-                               : sum                         ? &sum->access
-                               : copy && copy->mbarriers < 0 ? &copy->to
-                                                             : nullptr;
+        if (const auto* wait = s.as<ir::WaitCopies>()) return wait->mbarriers < 0 && by_vectors_;
+        const ir::Access* to = store ? &store->access : sum ? &sum->access : nullptr;
         return to && to->space == ir::Space::shared && tiles_.count(to->memory) > 0;
     }
     static bool hands_on(const ir::Statement& s) {
@@ -67,7 +69,8 @@ private:
     }
 
     ir::Program& program_;
-    std::set<int> tiles_;  // that others than threads reach
+    std::set<int> tiles_;      // that others than threads reach
+    bool by_vectors_ = false;  // threads copy to one of these
 };
 
 }  // namespace

@@ -350,3 +350,26 @@ TEST_CASE("two roles of four warps multiply, each what it has stored") {
         CHECK(d == product(all, x, y, std::vector<float>(d.size())));
     });
 }
+
+TEST_CASE("what threads have copied is fenced after their wait, whatever barriers stand before") {
+    const Sizes s{64, 8, 64, 64};
+    const Program program = record("multiply_late", [&](Kernel& k) {
+        k.grid(1);
+        const auto a = k.input<bf16>("a", {s.m, s.k}), b = k.input<bf16>("b", {s.n, s.k});
+        const auto d = k.output<f32>("d", {s.m, s.n});
+        const auto right = k.shared<bf16>("right", {s.n, s.k}, operand_swizzle<bf16>(s.k));
+        const auto turned = k.shared<bf16>("turned", {s.k, s.m});
+        copy_async(right.whole(), b.block({s.n, s.k}, {0, 0}));
+        store(turned.whole(), load(a.block({s.m, s.k}, {0, 0})).permute<1, 0>());
+        const auto left = load(turned.whole()).permute<1, 0>();
+        wait_copies();
+        store(d.block({s.m, s.n}, {0, 0}), mma(left, right.whole(), full({s.m, s.n}, Value<f32, 0>(0.0f))));
+    });
+    const auto x = numbers<float>(s.m * s.k, -4, 4), y = numbers<float>(s.n * s.k, -3, 3);
+    on_targets(program, [&](const Lowered& lowered) {
+        auto a = codes_of<bf16>(x), b = codes_of<bf16>(y);
+        std::vector<float> d(static_cast<std::size_t>(s.m * s.n));
+        lowered.run({}, a, b, d);
+        CHECK(d == product(s, x, y, std::vector<float>(d.size())));
+    });
+}
