@@ -26,8 +26,8 @@ std::string note_of(const ir::SharedTile& tile) {
     return note;
 }
 
-/// Of shared memory, in bytes: what tensor cores read there, or the copy engine swizzles, lies at multiples of 8 rows of
-/// up to 128.
+/// Of shared memory, in bytes: what tensor cores read there, or the copy engine swizzles, lies at multiples of 8 rows
+/// of up to 128.
 int alignment_of(const ir::Program& program) {
     int bytes = 128;
     for (const ir::TensorMap& map : program.maps) bytes = std::max(bytes, map.alignment());

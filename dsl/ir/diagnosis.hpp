@@ -31,6 +31,8 @@ void verify_tables(const Program& program, Scopes& scopes);
 void verify_product(const Diagnosis& at, const WarpgroupMma& product);
 /// Lowered: what products under way use stays as it is until they are waited for, and they see what came before.
 void verify_products(const Program& program);
+/// Lowered: barriers, arrivals, products and shuffles stand where all threads that they need come together.
+void verify_control(const Program& program);
 
 bool has_arithmetic(Element type);
 /// Rank 0 and made of parameters and constants alone.

@@ -61,7 +61,8 @@ struct Line {
         return "copy " + access(s.from) + " to " + access(s.to) + counted(s.mbarriers, s.stage);
     }
     std::string operator()(const CopyBox& s) {
-        std::string line = "copy box " + names.map(s.map) + place(s.from) + " to " + names.memory(Space::shared, s.tile);
+        std::string line =
+            "copy box " + names.map(s.map) + place(s.from) + " to " + names.memory(Space::shared, s.tile);
         line += place(s.to) + " at " + text(s.offset) + " if " + text(s.predicate);
         return line + counted(s.mbarriers, s.stage);
     }

@@ -5,7 +5,6 @@
 #include "dsl/base/error.hpp"
 #include "dsl/ir/roles.hpp"
 #include "dsl/ir/tensor_core.hpp"
-#include "dsl/ir/uniform.hpp"
 #include "dsl/ir/verify_scopes.hpp"
 #include "dsl/ir/walk.hpp"
 
@@ -435,59 +434,6 @@ private:
     int in_role_ = 0;        // roles around it
 };
 
-/// Barriers need every thread of the block and shuffles every thread of the warp; they may stand at the top level and
-/// in loops whose turns are equal for these.
-class ControlVerifier {
-public:
-    explicit ControlVerifier(const Program& program)
-        : block_(program, Reach::block), warp_(program, Reach::warp), at_{program} {}
-
-    void body(const Body& statements, bool block, bool warp) {
-        for (const Statement& s : statements) {
-            at_.statement = &s;
-            const auto* loop = s.as<For>();
-            const auto* commit = s.as<CommitCopies>();
-            const bool by_warp = s.as<MmaTile>() || s.as<Arrive>() || (commit && commit->mbarriers >= 0);
-            const bool by_block = s.as<Barrier>() || s.as<WarpgroupMma>() || s.as<MmaFence>() || s.as<MmaWait>();
-            at_.require((block || !by_block) && (warp || !by_warp), "uniform-control", nullptr,
-                        "a barrier, an arrival or a product stands in a loop whose bounds differ between threads");
-            const bool computes =
-                s.as<Let>() || s.as<Set>();  // others may do nothing in lanes that a mask switches off
-            for_each_ref(s, [&](Ref ref) {
-                if (!warp) no_shuffle(ref);
-                all_lanes_come(ref, !computes);
-            });
-            if (!loop) continue;
-            const bool all = block_.uniform_loop(loop->loop), together = warp_.uniform_loop(loop->loop);
-            at_.require(!loop->warp || together, "uniform-control", nullptr,
-                        "a condition by warps differs between the threads of a warp");
-            body(loop->body, block && all && !loop->warp, warp && together);
-        }
-    }
-
-private:
-    void no_shuffle(Ref root) {
-        NodeSet met;
-        for_each_node(root, met, [&](Ref n) {
-            at_.require(!crosses_lanes(n), "uniform-control", n,
-                        "a shuffle stands in a loop whose bounds differ between threads");
-        });
-    }
-
-    /// What a lane decides for itself (select, `and`, `or` of truths) must not keep it from a shuffle.
-    void all_lanes_come(Ref n, bool some_leave_it_out) {
-        if (!(some_leave_it_out ? left_out_ : met_).add(n)) return;
-        at_.require(!some_leave_it_out || !crosses_lanes(n), "uniform-control", n,
-                    "a shuffle is an operand that lanes leave out where another decides; give it a name before");
-        for_each_operand(
-            *n, [&](Ref operand) { all_lanes_come(operand, some_leave_it_out || may_be_left_out(n, operand)); });
-    }
-
-    Uniformity block_, warp_;
-    Diagnosis at_;
-    NodeSet met_, left_out_;
-};
-
 }  // namespace
 
 void verify(const Program& program) {
@@ -500,7 +446,7 @@ void verify(const Program& program) {
         detail::Diagnosis{program, first}.fail(fault->rule, nullptr, fault->text.c_str());
     }
     if (program.stage != Stage::lowered) return;
-    ControlVerifier(program).body(program.body, true, true);
+    detail::verify_control(program);
     detail::verify_products(program);
 }
 
