@@ -61,15 +61,18 @@ int DeviceClock::sets_beyond_cache(std::int64_t bytes_of_one) const {
 }
 
 std::vector<double> DeviceClock::times_by_records(const std::function<void(int)>& launch) const {
-    const std::vector<cupti::Activity> activities = recorder_->record([&] {
-        for (int i = 0; i < recorded_launches; ++i) launch(i);
-        stream_.synchronize();
-    });
-    std::vector<double> times = cupti::busy_times(activities, recorded_launches);
-    if (times.empty())
-        throw UsageError(fmt::format("{} records {} activities for {} like launches; take --clock graph",
-                                     recorder_->name(), activities.size(), recorded_launches));
-    return times;
+    std::size_t met = 0;
+    for (int attempt = 0; attempt < 3; ++attempt) {  // once in a while a record of something else is among them
+        const std::vector<cupti::Activity> activities = recorder_->record([&] {
+            for (int i = 0; i < recorded_launches; ++i) launch(i);
+            stream_.synchronize();
+        });
+        std::vector<double> times = cupti::busy_times(activities, recorded_launches);
+        if (!times.empty()) return times;
+        met = activities.size();
+    }
+    throw UsageError(fmt::format("{} records {} activities for {} like launches; take --clock graph", recorder_->name(),
+                                 met, recorded_launches));
 }
 
 DeviceClock::Time DeviceClock::time(const std::function<void(int)>& launch) const {

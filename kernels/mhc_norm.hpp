@@ -90,8 +90,7 @@ struct Pre {
     T comb;  ///< f32 (…, m, m), after Sinkhorn
     T u;     ///< bf16 (…, h): what the layer reads
 };
-/// For inference: norm_fn, split_mixes, sinkhorn and apply_mix in two launches (for many tokens on SM90 three: fn is
-/// cut into halves first), with the bits of the four.
+/// For inference: norm_fn, split_mixes, sinkhorn and apply_mix in two launches, with the bits of the four.
 Pre<Tensor> pre_big_fuse(const Stream& stream, const PreInputs& inputs, const PreOptions& options = {});
 void pre_big_fuse(const Stream& stream, const PreInputs& inputs, const Pre<TensorView>& out,
                   const PreOptions& options = {});
@@ -106,7 +105,8 @@ struct NormForm {
 /// s has the blocks of 128 from ⌊s · nb / S⌋ to ⌊(s + 1) · nb / S⌋ of the nb = ⌈K / 128⌉.
 Program norm_product_program(const NormForm& form);
 /// The same from the halves of fn, bf16 (2 J, K): rows j and J + j add up to row j, rounded to TF32; blocks of 256
-/// of K. SM90 alone is fast at it.
+/// of K. On SM90 tensor cores read both operands in shared memory; there it takes as long as the former, so that
+/// nothing calls it but the bench.
 Program norm_product_halves_program(const NormForm& form);
 /// grad_residual (n, K) += or = d_products · fn + 2 · residual · d_square_sum; grad_fn parts (P, J, K), of which part p
 /// has the tokens from ⌊p · nb / P⌋ to ⌊(p + 1) · nb / P⌋ of the nb = ⌈n / 16⌉ blocks of 16.

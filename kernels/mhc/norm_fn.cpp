@@ -1,6 +1,5 @@
 #include "kernels/mhc/norm_arguments.hpp"
 #include "kernels/mhc/norm_kernels.hpp"
-#include "kernels/mhc/norm_plan.hpp"
 
 namespace tessera::mhc {
 
@@ -33,18 +32,10 @@ void launch(const Stream& stream, const Forward& c, const NormFn<TensorView>& ou
         per_token(forward, "out.saved.products", stream, out.saved.products, f32, tokens, {c.columns});
     const TensorView square_sum =
         per_token(forward, "out.saved.square_sum", stream, out.saved.square_sum, f32, tokens, {});
-    const bool in_halves = norm_in_halves(tokens, stream.device().target());
-    Tensor halves;
-    if (in_halves)
-        halves = launch_halve_weights(stream, c.fn, &out.saved.fn);
-    else
-        launch_round_weights(stream, c.fn, out.saved.fn);
+    launch_round_weights(stream, c.fn, out.saved.fn);
     if (tokens == 0) return;
     const SplitProducts parts(stream, c.splits, tokens, c.columns);
-    if (in_halves)
-        launch_norm_product_halves(stream, c.residual.rows, halves, parts);
-    else
-        launch_norm_product(stream, c.residual.rows, out.saved.fn, true, parts);
+    launch_norm_product(stream, c.residual.rows, out.saved.fn, true, parts);
     launch_norm_reduce(stream, parts, c.residual.inner, c.eps, logits, products, square_sum);
 }
 

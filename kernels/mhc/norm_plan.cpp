@@ -22,11 +22,6 @@ std::int64_t fastest(std::int64_t tiles, std::int64_t steps, std::int64_t extra,
 
 }  // namespace
 
-bool norm_in_halves(std::int64_t tokens, const Target& target) {
-    constexpr std::int64_t many = 4096;
-    return target.sm >= 90 && target.sm < 100 && tokens >= many;
-}
-
 std::int64_t norm_splits(std::int64_t tokens, std::int64_t inner, std::int64_t multiprocessors) {
     constexpr std::int64_t extra = 4;  // until the pipeline is full
     const std::int64_t steps = up(inner, norm_product_step);

@@ -2,8 +2,6 @@
 
 #include <cstdint>
 
-#include "dsl/base/target.hpp"
-
 // Into how many pieces the products of norm_fn are cut, from their shape and the device's multiprocessors.
 
 namespace tessera::mhc {
@@ -12,9 +10,6 @@ inline constexpr std::int64_t most_splits = 64;
 
 /// Tokens of a block of the forward product, and what of K it takes at a time.
 inline constexpr std::int64_t norm_product_rows = 128, norm_product_step = 128;
-/// Whether the forward product is made from halves of fn: where tensor cores read shared memory themselves, and for
-/// tokens enough to pay for the halving.
-bool norm_in_halves(std::int64_t tokens, const Target& target);
 
 /// Columns of K of a block of the backward product, and the tokens that it takes at a time.
 inline constexpr std::int64_t norm_backward_columns = 256, norm_backward_step = 16;

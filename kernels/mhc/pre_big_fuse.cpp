@@ -3,7 +3,6 @@
 #include "dsl/base/error.hpp"
 #include "kernels/mhc/norm_arguments.hpp"
 #include "kernels/mhc/norm_kernels.hpp"
-#include "kernels/mhc/norm_plan.hpp"
 #include "kernels/mhc/sinkhorn_tile.hpp"
 
 namespace tessera::mhc {
@@ -42,10 +41,7 @@ void launch(const Stream& stream, const Checked& c, const Pre<TensorView>& out) 
     check_aligned(function, "out.u", to.u);
     if (r.tokens == 0) return;
     const SplitProducts parts(stream, c.splits, r.tokens, c.in.fn.extents[0]);
-    if (norm_in_halves(r.tokens, stream.device().target()))
-        launch_norm_product_halves(stream, r.rows, launch_halve_weights(stream, c.in.fn, nullptr), parts);
-    else
-        launch_norm_product(stream, r.rows, c.in.fn, false, parts);
+    launch_norm_product(stream, r.rows, c.in.fn, false, parts);
     launch_pre_mix(stream, parts, r.rows, c.in, to, c.options);
 }
 

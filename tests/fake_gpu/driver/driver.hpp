@@ -47,6 +47,8 @@ std::size_t call_count();
 Call call(std::size_t index);
 /// How often `symbol` was called since forget_calls; calls without a stream count too.
 int count_of(const char* symbol);
+/// Kernels launched, by either call.
+inline int launches() { return count_of("cuLaunchKernel") + count_of("cuLaunchKernelEx"); }
 Launch last_launch();
 
 /// The next `times` calls of `symbol` give `result` instead of doing anything.
