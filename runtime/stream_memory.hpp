@@ -27,8 +27,8 @@ public:
     StreamMemory(const StreamMemory&) = delete;
     StreamMemory& operator=(const StreamMemory&) = delete;
 
-    /// Bytes to ask the driver for, at most an eighth more than wanted, so that like requests meet. 0: a piece of that
-    /// size is not kept, being more than a quarter of the limit.
+    /// Bytes to ask the driver for, so that like requests meet: at most an eighth more than wanted, or the next
+    /// multiple of 256. 0: a piece of that size is not kept, being more than a quarter of the limit.
     std::int64_t size_for(std::int64_t bytes) const;
 
     /// The piece of just this size that waits since the shortest time; 0: there is none.

@@ -84,8 +84,7 @@ private:
         }
         if (const auto* wait = s.as<ir::WaitCopies>()) {
             insert_mbarriers(t.read, wait->mbarriers);
-            // Only now what a thread has copied may be seen by the others.
-            // … and what others copied from be written to.
+            // Only now what a thread has copied may be seen by the others, and what it copied from be written to.
             if (wait->mbarriers < 0) {
                 t.written.insert(copied_.begin(), copied_.end());
                 t.read.insert(copied_from_.begin(), copied_from_.end());

@@ -99,10 +99,6 @@ Layout bulk_layout(const ir::Program& program, const ir::Copy& copy, const Shape
     return canonical(natural_layout(extents, axis, inner, warp));
 }
 
-}  // namespace
-
-namespace {
-
 /// All of the piece for one thread.
 Layout box_layout(const ir::Copy& copy) {
     Layout layout;
