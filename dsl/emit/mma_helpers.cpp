@@ -61,7 +61,7 @@ __device__ __forceinline__ void hold(unsigned (&words)[N]) {
              {}},
             {"fence_proxy",
              R"(__device__ __forceinline__ void fence_proxy() {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    asm volatile("fence.proxy.async;" ::: "memory");
 }
 )",
              {}},

@@ -108,7 +108,8 @@ void verify_product(const Diagnosis& at, const WarpgroupMma& p) {
             "the program has no such register array");
     const RegisterArray& array = at.program.arrays[static_cast<std::size_t>(p.array)];
     require(array.type == f32 && array.pack == 1, "operand-type", "a product is added to f32");
-    require(at.program.threads % warpgroup_threads == 0, "mma", "a block has a multiple of four warps");
+    require(at.program.threads % warpgroup_threads == 0 || !at.program.roles.empty(), "mma",
+            "a block has a multiple of four warps");
     const Element type = verify_matrix(at, p.b_tile, p.b_offset);
     require(p.a.empty() == (p.a_tile >= 0) && (p.a.empty() || p.a.size() == 4), "mma",
             "a has four words in registers or lies in a shared tile");

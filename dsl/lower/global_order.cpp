@@ -77,7 +77,7 @@ private:
         a.other_than_added = a.other_than_added || kind != Kind::add;
         a.scattered = a.scattered && kind == Kind::store && by_index(view) && view.space == ir::Space::global;
         // A load by threads that hold copies meets what only the lowest of them stores.
-        a.alike = a.alike && shape == a.first && begins_at_multiples(view, layout) &&
+        a.alike = a.alike && shape == a.first && begins_at_multiples(view, layout, regroups(view, layout, kind)) &&
                   !(kind == Kind::load && has_copies(layout));
     }
 
@@ -103,10 +103,10 @@ private:
     static bool spreads(const AxisModes* modes) {
         return modes && std::any_of(modes->begin(), modes->end(), [](const Mode& m) { return m.thread(); });
     }
-    static bool begins_at_multiples(const ir::View& view, const Layout* layout) {
+    static bool begins_at_multiples(const ir::View& view, const Layout* layout, bool on_all_axes) {
         bool all = !by_index(view);
         each_axis(view, layout, [&](const ir::ViewAxis& axis, const AxisModes* modes) {
-            all = all && (!spreads(modes) || is_multiple(axis.offset, axis.extent));
+            all = all && (!(spreads(modes) || on_all_axes) || is_multiple(axis.offset, axis.extent));
         });
         return all;
     }
@@ -120,23 +120,26 @@ private:
         return used < lower::threads_of(program_, role_);
     }
 
+    /// Whether long runs are handed to other threads before they are stored; which, all extents tell.
+    bool regroups(const ir::View& view, const Layout* layout, Kind kind) const {
+        int axis = -1;
+        const int vector = longest_vector(program_, view, target_, axis);
+        if (kind != Kind::store || axis < 0) return false;
+        const AxisModes& modes = layout->axes[static_cast<std::size_t>(axis)];
+        return !modes.empty() && !modes.back().thread() && modes.back().extent > vector;
+    }
+
     /// The threads along the axes of the memory, with the extents of those; equal texts, equal threads at equal places.
-    /// Along other axes a thread meets all there is, whatever the extent.
+    /// Along other axes a thread meets all there is, whatever the extent. Roles count their threads from their first.
     std::string threads_of(const ir::View& view, const Layout* layout, Kind kind) const {
-        std::string text;
+        const int first = role_ < 0 ? 0 : program_.roles[static_cast<std::size_t>(role_)].first_thread();
+        const bool all = regroups(view, layout, kind);
+        std::string text = std::to_string(first) + (all ? " regrouped " : " ");
         each_axis(view, layout, [&](const ir::ViewAxis& axis, const AxisModes* modes) {
-            text += spreads(modes) ? std::to_string(axis.extent) + ":" : "*";
+            text += spreads(modes) || all ? std::to_string(axis.extent) + ":" : "*";
             for (const Mode& m : spreads(modes) ? *modes : AxisModes())
                 text += std::to_string(m.extent) + (m.thread() ? "t" + std::to_string(m.stride) : "") + " ";
         });
-        // Long runs may be handed to other threads before they are stored.
-        int axis = -1;
-        const int vector = longest_vector(program_, view, target_, axis);
-        if (kind == Kind::store && axis >= 0) {
-            const AxisModes& modes = layout->axes[static_cast<std::size_t>(axis)];
-            if (!modes.empty() && !modes.back().thread() && modes.back().extent > vector)
-                text += "by " + std::to_string(vector);
-        }
         return text;
     }
 

@@ -43,7 +43,8 @@ public:
         go_back(entry);
         ir::Body result;
         for (ir::Statement& s : body) {
-            ir::map_refs(s, [&](Ref r) { return rewrite(r, s.place, result, true); });
+            const bool computes = s.as<ir::Let>() || s.as<ir::Set>();  // others may be switched off in some lanes
+            ir::map_refs(s, [&](Ref r) { return rewrite(r, s.place, result, true, !computes); });
             if (auto* loop = s.as<ir::For>()) {
                 const Time before = time_;
                 run(loop->body);
@@ -135,9 +136,9 @@ private:
     Ref rewrite(Ref n, const Place& place, ir::Body& into, bool root, bool left_out = false) {
         const Moment now{n, version(n)};
         if (const auto it = names_.find(now); it != names_.end()) return it->second;
-        const bool named = !root && ((worth(n) && uses_[now] > 1) || (left_out && ir::crosses_lanes(n)));
+        const bool named = (!root && worth(n) && uses_[now] > 1) || (left_out && ir::crosses_lanes(n));
         ir::Op op = ir::map_operands(*n, [&](Ref operand) {
-            return rewrite(operand, place, into, false, !named && (left_out || ir::may_be_left_out(n, operand)));
+            return rewrite(operand, place, into, false, (left_out && !named) || ir::may_be_left_out(n, operand));
         });
         const Ref rebuilt = e_.make(n->type, n->shape, std::move(op));
         if (!named) return rebuilt;

@@ -12,8 +12,9 @@ class Pass {
 public:
     explicit Pass(ir::Program& program) : program_(program) {
         ir::for_each_statement(program.body, [&](const ir::Statement& s) {
-            if (const auto* copy = s.as<ir::CopyVector>(); copy && copy->mbarriers >= 0) tiles_.insert(copy->to.memory);
-            if (const auto* box = s.as<ir::CopyBox>()) tiles_.insert(box->tile);
+            if (const auto* copy = s.as<ir::CopyVector>(); copy && copy->mbarriers >= 0)
+                tiles_.insert(copy->to.memory), tensors_.insert(copy->from.memory);
+            if (const auto* box = s.as<ir::CopyBox>()) tiles_.insert(box->tile), tensors_.insert(box->tensor);
             if (const auto* product = s.as<ir::WarpgroupMma>()) tiles_.insert({product->a_tile, product->b_tile});
         });
         ir::for_each_statement(program.body, [&](const ir::Statement& s) {
@@ -33,7 +34,7 @@ private:
         const auto* sum = s.as<ir::AtomicAdd>();
         if (const auto* wait = s.as<ir::WaitCopies>()) return wait->mbarriers < 0 && by_vectors_;
         const ir::Access* to = store ? &store->access : sum ? &sum->access : nullptr;
-        return to && to->space == ir::Space::shared && tiles_.count(to->memory) > 0;
+        return to && (to->space == ir::Space::shared ? tiles_ : tensors_).count(to->memory) > 0;
     }
     static bool hands_on(const ir::Statement& s) {
         const auto* copy = s.as<ir::CopyVector>();
@@ -69,8 +70,8 @@ private:
     }
 
     ir::Program& program_;
-    std::set<int> tiles_;      // that others than threads reach
-    bool by_vectors_ = false;  // threads copy to one of these
+    std::set<int> tiles_, tensors_;  // that others than threads reach
+    bool by_vectors_ = false;        // threads copy to one of these
 };
 
 }  // namespace

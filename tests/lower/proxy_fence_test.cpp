@@ -97,6 +97,31 @@ TEST_CASE("a fence stands between stores to a tile and bulk copies to it, and no
     CHECK(Lowered(cleared_sums(false), Target::h200()).count<ir::ProxyFence>() == 0);
 }
 
+TEST_CASE("what is stored to a tensor is fenced before the copy engine reads it there", "[lower][pipeline]") {
+    const Program program = record("kernel", [](Kernel& k) {
+        const auto x = k.inout<f32>("x", {32, 64});
+        const auto y = k.output<f32>("y", {8, 64});
+        k.threads(64);
+        k.grid(1);
+        const auto tile = k.shared<f32>("tile", {2, 8, 64});
+        store(x.block({32, 64}, {0, 0}), load(x.block({32, 64}, {0, 0})) * 2.0f);
+        auto sum = k.variable(full({8, 64}, Value<f32, 0>(0.0f)));
+        k.pipelined(
+            4, {.stages = 2, .engine = Copies::bulk},
+            [&](Index i, Index slot) { copy_async(tile[slot].whole(), x.block({8, 64}, {i, 0})); },
+            [&](Index, Index slot) { sum = sum.get() + load(tile[slot].whole()); });
+        store(y.block({8, 64}, {0, 0}), sum.get());
+    });
+    on_targets(program, [](const Lowered& kernel) {
+        CHECK(kernel.count<ir::ProxyFence>() >= 1);
+        auto x = numbers<float>(32 * 64);
+        std::vector<float> y(8 * 64), expected(8 * 64, 0.0f);
+        for (std::size_t i = 0; i < x.size(); ++i) expected[i % expected.size()] += 2.0f * x[i];
+        kernel.run({}, x, y);
+        CHECK(y == expected);
+    });
+}
+
 TEST_CASE("a slot that its user has stored to is fenced before it is given back", "[lower][roles]") {
     on_targets(doubled_in_place(), [](const Lowered& kernel) {
         CHECK(kernel.count<ir::ProxyFence>() == 1);

@@ -121,6 +121,29 @@ TEST_CASE("roles copy with registers to spare and add with the most", "[lower][r
     });
 }
 
+TEST_CASE("what the block has stored is there in every role, by whichever threads", "[lower][roles]") {
+    const Program program = record("kernel", [](Kernel& k) {
+        const auto x = k.input<f32>("x", {512});
+        const auto y = k.output<f32>("y", {2, 512});
+        k.grid(1);
+        const auto tile = k.shared<f32>("tile", {512});
+        store(tile.whole(), load(x.block({512}, {0}), {.per_thread = {4}}));
+        // Thread 128 is the second role's first, and reads what thread 0 has stored.
+        const auto copy = [&](std::int64_t row) {
+            store(y[row].block({512}, {0}), load(tile.whole(), {.per_thread = {4}}));
+        };
+        k.roles({.name = "upper", .warps = 4}, [&] { copy(0); }, {.name = "lower", .warps = 4}, [&] { copy(1); });
+    });
+    on_targets(program, [](const Lowered& kernel) {
+        CHECK(kernel.count<ir::Barrier>() >= 1);
+        auto x = numbers<float>(512);
+        std::vector<float> y(1024), expected(x);
+        expected.insert(expected.end(), x.begin(), x.end());
+        kernel.run({}, x, y);
+        CHECK(y == expected);
+    });
+}
+
 TEST_CASE("two roles use one ring, and a role uses two", "[lower][roles]") {
     const auto program = record("kernel", [](Kernel& k) {
         const Dim items = k.dim("items");

@@ -96,12 +96,15 @@ Rule mapping_rule(const Case& the_case, const std::string& output) {
 /// The kernel of the one launch, or one of the four, by its place in their order.
 Program mapping_program(const Arguments& args, const Target& target) {
     const std::int64_t topk = args.number("topk", 8);
-    if (!args.has("launch"))
-        return moe::map_slots_program(
-            topk,
-            moe::mapping_plan(args.number("tokens", 21987) * topk,
-                              std::min<std::int64_t>(args.number("num_experts", 256), 1024), target.multiprocessors));
-    switch (args.number("launch", 3)) {
+    if (!args.has("launch")) {
+        const std::int64_t tokens = args.number("tokens", 21987), experts = args.number("num_experts", 256);
+        const moe::MappingPlan plan = moe::mapping_plan(tokens * topk, experts, target.multiprocessors);
+        if (plan.wide == 0)
+            throw UsageError(fmt::format("{}: {} tokens for {} experts take four launches; name one by launch=0 … 3",
+                                         args.where(), tokens, experts));
+        return moe::map_slots_program(topk, plan);
+    }
+    switch (args.number("launch", 0)) {
         case 0: return moe::count_slots_program();
         case 1: return moe::scan_chunks_program();
         case 2: return moe::scan_experts_program(args.number("num_experts", 256));
