@@ -92,10 +92,10 @@ void Machine::run(Cursor& cursor) {
             case Kind::bulk: bulk(i, cursor); break;
             case Kind::box: box(i, cursor); break;
             case Kind::commit:
-                if (checker_) checker_->commit();
-                break;
             case Kind::wait:
-                if (checker_) checker_->wait(i.info);
+            case Kind::fence:
+            case Kind::product_wait:
+                if (checker_) note(i, cursor);
                 break;
             case Kind::start: start_mbarriers(i); break;
             case Kind::arrive:
@@ -105,9 +105,6 @@ void Machine::run(Cursor& cursor) {
                 --cursor.next;
                 cursor.stop = Stop::waiting;
                 return;
-            case Kind::fence:
-                if (checker_) checker_->fence(static_cast<int>(cursor.first), static_cast<int>(cursor.threads));
-                break;
             case Kind::barrier:
                 if (cursor.role < 0) {
                     cursor.stop = Stop::barrier;
@@ -135,12 +132,18 @@ void Machine::run(Cursor& cursor) {
             case Kind::bounded: check_division(i, cursor); break;
             case Kind::mma: mma(i, cursor); break;
             case Kind::product: product(i, cursor); break;
-            case Kind::product_wait:
-                if (checker_) checker_->wait_products(static_cast<int>(cursor.first), static_cast<int>(cursor.threads));
-                break;
             case Kind::finish: cursor.stop = Stop::finished; return;
         }
     }
+}
+
+/// What orders accesses and changes nothing else.
+void Machine::note(const Instruction& i, const Cursor& cursor) {
+    const int first = static_cast<int>(cursor.first), threads = static_cast<int>(cursor.threads);
+    if (i.kind == Kind::commit) checker_->commit();
+    if (i.kind == Kind::wait) checker_->wait(i.info);
+    if (i.kind == Kind::fence) checker_->fence(first, threads);
+    if (i.kind == Kind::product_wait) checker_->wait_products(first, threads);
 }
 
 void Machine::each_warp(const std::int64_t* condition, const Cursor& cursor) {

@@ -47,6 +47,7 @@ private:
     void report(const Instruction& instruction, const Cursor& cursor);
     void check_division(const Instruction& instruction, const Cursor& cursor);
     void access(const Instruction& instruction, const Cursor& cursor);
+    void note(const Instruction& instruction, const Cursor& cursor);
     void mma(const Instruction& instruction, const Cursor& cursor);
     void product(const Instruction& instruction, const Cursor& cursor);
     void bulk(const Instruction& instruction, const Cursor& cursor);

@@ -124,6 +124,7 @@ private:
         std::int64_t part_depth = 0;  // elements along K in a part
     };
     Matrix matrix_of(Ref operand);
+    Ref step_of(const Matrix& m, std::int64_t depth, Ref first, Ref step);
     void warpgroup_mma(Ref node);
 
     // copy.cpp

@@ -46,6 +46,14 @@ Share share_of(const ir::Node& node, int threads) {
     return {along_m, groups / along_m, rows / along_m, columns / (groups / along_m)};
 }
 
+void check_first_warp(const ir::WarpRole& role, const Place& place) {
+    if (role.first_warp % 4 != 0)
+        throw UsageError(place,
+                         fmt::format("mma of an operand in shared memory in the role {}, whose first warp is {}: four "
+                                     "warps that multiply begin at a multiple of four; name the role ahead of others",
+                                     role.name, role.first_warp));
+}
+
 }  // namespace
 
 void choose_engines(const ir::Program& program, const Target& target, Plan& plan) {
@@ -95,16 +103,18 @@ TileCode::Matrix TileCode::matrix_of(Ref operand) {
     return m;
 }
 
+/// Where step first + `step` of so many elements along K begins; steps from `first` on lie in one part.
+Ref TileCode::step_of(const Matrix& m, std::int64_t depth, Ref first, Ref step) {
+    const std::int64_t whole = m.part_depth / depth;
+    const Ref column = e_.add(e_.mul(e_.mod(first, whole), depth), e_.mul(step, depth));
+    return e_.add(m.start, e_.add(e_.mul(e_.div(first, whole), m.part), column));
+}
+
 void TileCode::warpgroup_mma(Ref node) {
     const auto& op = *node->as<ir::Mma>();
     const int role = plan_.roles[static_cast<std::size_t>(node->id)];
     const Share share = share_of(*node, threads_of(in_, role));
-    if (role >= 0 && in_.roles[static_cast<std::size_t>(role)].first_warp % 4 != 0)
-        throw UsageError(node->place,
-                         fmt::format("mma of an operand in shared memory in the role {}, whose first warp is {}: four "
-                                     "warps that multiply begin at a multiple of four; name the role ahead of others",
-                                     in_.roles[static_cast<std::size_t>(role)].name,
-                                     in_.roles[static_cast<std::size_t>(role)].first_warp));
+    if (role >= 0) check_first_warp(in_.roles[static_cast<std::size_t>(role)], node->place);
     const bool a_in_place = plan_.in_place(op.a);
     RegisterTile a;
     if (!a_in_place) a = mma_operand(node, op.a, "a");
@@ -129,11 +139,6 @@ void TileCode::warpgroup_mma(Ref node) {
     // Steps of both operands, side by side in a part of each.
     std::int64_t in_part = std::min(steps, right.part_depth / depth);
     if (a_in_place) in_part = std::min(in_part, left.part_depth / depth);
-    const auto at = [&](const Matrix& m, Ref first, Ref step) {
-        const std::int64_t whole = m.part_depth / depth;
-        const Ref column = e_.add(e_.mul(e_.mod(first, whole), depth), e_.mul(step, depth));
-        return e_.add(m.start, e_.add(e_.mul(e_.div(first, whole), m.part), column));
-    };
     each_turn("part", steps / in_part, [&](Ref part) {
         const Ref first = e_.mul(part, in_part);
         each_turn("k", in_part, [&](Ref step) {
@@ -144,7 +149,7 @@ void TileCode::warpgroup_mma(Ref node) {
                 product.rows_apart = static_cast<int>(words / instructions / 2);
                 product.columns = static_cast<int>(share.columns);
                 product.b_tile = right.tile;
-                product.b_offset = at(right, first, step);
+                product.b_offset = step_of(right, depth, first, step);
                 const Ref k = e_.add(first, step);
                 for (int w = 0; !a_in_place && w < 4; ++w) {
                     const Ref row = e_.add(e_.mul(i, 2), e_.i32(w % 2));
@@ -154,8 +159,8 @@ void TileCode::warpgroup_mma(Ref node) {
                 }
                 if (a_in_place) {
                     product.a_tile = left.tile;
-                    product.a_offset =
-                        e_.add(at(left, first, step), e_.mul(i, ir::warpgroup_rows * share.along_m * left.part_depth));
+                    product.a_offset = e_.add(step_of(left, depth, first, step),
+                                              e_.mul(i, ir::warpgroup_rows * share.along_m * left.part_depth));
                 }
                 emit(std::move(product));
             });
