@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <fmt/format.h>
 #include <functional>
 #include <vector>
@@ -76,6 +77,7 @@ int print_compile_times(const Target& target) {
         (void)runtime::compile_lowered(compiler, lower::lower(program.ir(), target), target, counters);
         whole.push_back(ms(Clock::now() - start));
         fmt::print("{:<56} {:>22.2f} {:>18.1f}\n", r.name, front.back(), whole.back());
+        std::fflush(stdout);
     }
     fmt::print("{:<56} {:>22.2f} {:>18.1f}\n", "median", median(front), median(whole));
     return 0;

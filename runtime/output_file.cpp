@@ -53,7 +53,8 @@ void refuse_bad_destination(const std::string& path, bool overwrite) {
         throw UsageError(fmt::format("the output {} is no regular file; give the name of a new file", path));
     }
     if (!overwrite) {
-        throw UsageError(fmt::format("the output {} exists already; remove it or ask for it to be replaced", path));
+        throw UsageError(
+            fmt::format("the output {} exists already; remove it or ask for it to be replaced (--force)", path));
     }
 }
 

@@ -55,6 +55,11 @@ private:
         for (int i = 0; i < rank; ++i) {
             const ir::Axis& axis = tensor_.axes[static_cast<std::size_t>(i)];
             if (axis.inner != 1) refuse("axis {} is packed, which a map cannot say; copy by vectors", i);
+            if (i + 1 < rank && constant_value(axis.stride, step) && step * bytes_ % 16 != 0)
+                refuse(
+                    "the stride along axis {} is {} elements, {} bytes, no multiple of 16; pad the rows "
+                    "(TensorOptions::strides), or copy by vectors",
+                    i, step, step * bytes_);
             if (i + 1 < rank && facts_.divisor(axis.stride) * bytes_ % 16 != 0)
                 refuse(
                     "the stride along axis {} is not known to be a multiple of 16 bytes; record what its numbers "

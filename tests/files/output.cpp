@@ -70,7 +70,8 @@ TEST_CASE("destinations that cannot be are refused") {
     const Folder folder;
     const std::string old = folder.file("old");
     put(old, "kept");
-    CHECK(write_tensor(old) == "the output " + old + " exists already; remove it or ask for it to be replaced");
+    CHECK(write_tensor(old) ==
+          "the output " + old + " exists already; remove it or ask for it to be replaced (--force)");
     CHECK(get(old) == "kept");
     CHECK(write_tensor(folder.path()) ==
           "the output " + folder.path().string() + " is a folder; give the name of a file in it");

@@ -283,7 +283,8 @@ TEST_CASE("pipelines that cannot be are refused on their line", "[lower][pipelin
                     [](auto& x, auto&, auto& tile, Index i, Index slot) {
                         copy_async(tile[slot].window({8}, {0}), x[i].window({8}, {i}));
                     }),
-               Catch::Contains("a bulk copy moves whole rows of a piece"));
+               Catch::Contains("a bulk copy moves whole rows of a piece") &&
+                   Catch::Contains("x is read in vectors of 1 f32 only"));
     CHECK_THAT(refused([](Kernel& k) {
                    k.grid(1);
                    const auto x = k.input<f32>("x", {8, 16});
@@ -296,6 +297,37 @@ TEST_CASE("pipelines that cannot be are refused on their line", "[lower][pipelin
                    });
                }),
                Catch::Contains("a pipeline of bulk copies stands in a loop or condition"));
+}
+
+TEST_CASE("a bulk copy of rows that it cannot move says which and what would help", "[lower][pipeline]") {
+    const auto with = [](auto columns, std::int64_t row, const SwizzleOptions& swizzle, const auto& piece) {
+        return refused([&](Kernel& k) {
+            k.grid(1);
+            const auto x = k.input<f32>("x", {8, columns(k)});
+            const auto tile = k.shared<f32>("tile", {2, row}, swizzle);
+            k.pipelined(
+                8, {.stages = 2, .engine = Copies::bulk},
+                [&](Index i, Index slot) { copy_async(tile[slot].whole(), piece(x, i, row)); }, [](Index, Index) {});
+        });
+    };
+    const auto number = [](std::int64_t n) { return [n](Kernel&) { return Extent(n); }; };
+    const auto dim = [](Kernel& k) { return Extent(k.dim("n", multiple_of(16))); };
+    const auto block = [](const auto& x, Index i, std::int64_t row) { return x[i].block({row}, {i}); };
+    const auto window = [](const auto& x, Index i, std::int64_t row) { return x[i].window({row}, {i * 512}); };
+    CHECK(with(number(2048), 1024, {}, block) == "");
+    CHECK_THAT(with(number(2000), 1024, {}, block),
+               Catch::Contains("a row of 1024 elements does not divide x's extent 2000; choose a tile that does; in "
+                               "k.pipelined, Copies::tensor or vectors takes the edge") &&
+                   Catch::Contains("pipeline_test.cpp"));
+    CHECK_THAT(
+        with(dim, 1024, {}, block),
+        Catch::Contains("x's extent along axis 1 is known only at launch, and a row of 1024 elements must divide "
+                        "it; give it as a number"));
+    CHECK_THAT(with(number(2048), 1024, {}, window),
+               Catch::Contains("the offset along axis 1 of x is not known to be a multiple of the row's 1024"));
+    CHECK_THAT(with(number(2001), 1024, {}, block), Catch::Contains("x is read in vectors of 1 f32 only"));
+    CHECK_THAT(with(number(2048), 32, {.bits = 3, .base = 2, .shift = 3}, block),
+               Catch::Contains("tile has a swizzle; declare it without one"));
 }
 
 TEST_CASE("a pipeline inside the issue function of another is refused", "[lower][pipeline]") {

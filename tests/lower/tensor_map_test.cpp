@@ -303,6 +303,9 @@ TEST_CASE("tensors that the copy engine cannot take are refused on their line", 
         refused([&](Kernel& k) { copies(k, k.shared<f32>("tile", {2, 8, 32}), two(k, 64, k.dim("m")), block(8, 32)); }),
         Contains("a copy of x by a tensor map: the stride along axis 0 is not known to be a multiple of 16 bytes") &&
             Contains("multiple_of(4)") && Contains("tensor_map_test.cpp"));
+    CHECK_THAT(refused([&](Kernel& k) { copies(k, k.shared<f32>("tile", {2, 8, 32}), two(k, 64, 301), block(8, 32)); }),
+               Contains("the stride along axis 0 is 301 elements, 1204 bytes, no multiple of 16; pad the rows "
+                        "(TensorOptions::strides), or copy by vectors"));
     CHECK_THAT(refused([&](Kernel& k) {
                    copies(k, k.shared<f32>("tile", {2, 8, 32}), two(k, 64, 32, {.align = 8}), block(8, 32));
                }),

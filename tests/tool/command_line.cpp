@@ -26,7 +26,12 @@ std::string case_of_no_kernel(const Folder& folder) {
 
 TEST_CASE("wrong usage is exit code 2 and help is 0") {
     CHECK(tessera({}).code == 2);
+    CHECK(tessera({}).error == "tessera: A subcommand is required; `tessera --help` says what there is\n");
     CHECK(tessera({"frobnicate"}).code == 2);
+    CHECK(tessera({"frobnicate"}).error ==
+          "tessera: there is no subcommand \"frobnicate\"; `tessera --help` says what there is\n");
+    CHECK(tessera({"cache", "frobnicate"}).error ==
+          "tessera: cache has no subcommand \"frobnicate\"; `tessera --help` says what there is\n");
     CHECK(tessera({"verify"}).code == 2);
     CHECK(tessera({"list", "--nonsense"}).error.find("--nonsense") != std::string::npos);
     CHECK(tessera({"quantize", "a"}).code == 2);
@@ -35,6 +40,25 @@ TEST_CASE("wrong usage is exit code 2 and help is 0") {
         CHECK(help.code == 0);
         CHECK(help.output.size() > 80);
     }
+}
+
+TEST_CASE("bench refuses what it would not measure") {
+    CHECK(tessera({"bench", "--compile", "quant"}).error ==
+          "tessera: --compile has kernels of its own and takes no \"quant\"; leave it out\n");
+    CHECK(tessera({"bench", "quant", "--start-up"}).error ==
+          "tessera: --start-up has kernels of its own and takes no \"quant\"; leave it out\n");
+    const Folder folder;
+    const std::string json = folder.file("rows.json");
+    const Outcome host = tessera({"bench", "transpose", "--host", "--json", json});
+    CHECK(host.code == 1);
+    CHECK(host.output.empty());
+    CHECK(host.error == "tessera: --host has no rows for --json, which keeps device times; leave one of them out\n");
+    CHECK(tessera({"bench", "--launch", "--compare", json}).error ==
+          "tessera: --launch has no rows for --compare, which keeps device times; leave one of them out\n");
+    CHECK(tessera({"bench", "nothing", "--host"}).error.find("there are no cases of nothing; name a category (quant") !=
+          std::string::npos);
+    const std::string filtered = tessera({"bench", "quant", "nonsense", "--host"}).error;
+    CHECK(filtered.find("no case of quant has \"nonsense\" in its name; names are such as \"") != std::string::npos);
 }
 
 TEST_CASE("list and doctor print what there is") {
@@ -103,7 +127,8 @@ TEST_CASE("run writes a case that verify accepts") {
     }
     const Outcome again = tessera({"run", "--device", "host", golden("per_token_cast-2"), "--out", out});
     CHECK(again.code == 1);
-    CHECK(again.error == "tessera: the output " + out + " exists already; remove it or ask for it to be replaced\n");
+    CHECK(again.error ==
+          "tessera: the output " + out + " exists already; remove it or ask for it to be replaced (--force)\n");
 }
 
 TEST_CASE("show prints the stages that need no compiler") {
@@ -138,7 +163,7 @@ TEST_CASE("quantize prints its table and refuses what it must") {
     CHECK(SafetensorsFile::open(out).tensors().size() == 3);
 
     CHECK(tessera({"quantize", model, "-o", out, "--device", "host"}).error ==
-          "tessera: the output " + out + " exists already; remove it or ask for it to be replaced\n");
+          "tessera: the output " + out + " exists already; remove it or ask for it to be replaced (--force)\n");
     CHECK(tessera({"quantize", model, "-o", out, "--device", "host", "--force"}).code == 0);
     CHECK(tessera({"quantize", model, "-o", model, "--force"}).error ==
           "tessera: the output " + model + " is the input itself; give another name\n");

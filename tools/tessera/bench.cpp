@@ -29,10 +29,15 @@ std::vector<bench::Case> chosen(const std::string& what, const std::string& filt
                 c.name.find(filter) != std::string::npos)
                 cases.push_back(std::move(c));
     if (cases.empty()) {
+        if (!filter.empty() && !chosen(what, "").empty())
+            throw UsageError(fmt::format(
+                "no case of {} has \"{}\" in its name; names are such as \"{}\", as `tessera bench` prints them", what,
+                filter, chosen(what, "").front().name));
         std::string names;
         for (const bench::Category& category : bench::categories()) names += " " + category.name;
-        throw UsageError(fmt::format("no case of {} matches; name a category ({}), a kernel of `tessera list`, or all",
-                                     what, names.substr(1)));
+        throw UsageError(
+            fmt::format("there are no cases of {}; name a category ({}), a kernel of `tessera list`, or all", what,
+                        names.substr(1)));
     }
     return cases;
 }
@@ -42,9 +47,12 @@ int on_host(const std::vector<bench::Case>& cases) {
     const Stream stream = host.stream();
     fmt::print("{}, checks {} (TESSERA_HOST_CHECK)\n{:<96} {:>16}\n", host.name(),
                runtime::setting_on("TESSERA_HOST_CHECK") ? "on" : "off", "case", "M elements/s");
-    for (const bench::Case& c : cases)
-        if (c.elements > 0)
-            fmt::print("{:<96} {:>16.1f}\n", c.kernel + " " + c.name, bench::host_elements_per_second(stream, c) / 1e6);
+    std::fflush(stdout);
+    for (const bench::Case& c : cases) {
+        if (c.elements == 0) continue;
+        fmt::print("{:<96} {:>16.1f}\n", c.kernel + " " + c.name, bench::host_elements_per_second(stream, c) / 1e6);
+        std::fflush(stdout);
+    }
     return 0;
 }
 
@@ -94,6 +102,20 @@ int start_up(const std::string& device) {
     return 0;
 }
 
+/// What a measurement would pass over in silence is refused.
+void refuse_unused(const BenchRequest& request) {
+    const char* own = request.compile    ? "--compile"
+                      : request.launch   ? "--launch"
+                      : request.start_up ? "--start-up"
+                                         : nullptr;
+    if (own && request.what != "all")
+        throw UsageError(fmt::format("{} has kernels of its own and takes no \"{}\"; leave it out", own, request.what));
+    if (!own && request.host) own = "--host";
+    if (own && !(request.json.empty() && request.compare.empty()))
+        throw UsageError(fmt::format("{} has no rows for {}, which keeps device times; leave one of them out", own,
+                                     request.json.empty() ? "--compare" : "--json"));
+}
+
 }  // namespace
 
 int bench(const BenchRequest& request) {
@@ -101,6 +123,7 @@ int bench(const BenchRequest& request) {
         fmt::print("{}", bench::start_up_line(bench::start_up_here(Device::parse(request.device), request.once)));
         return 0;
     }
+    refuse_unused(request);
     if (request.start_up) return start_up(request.device);
     if (request.launch) {
         const Stream stream = Device::parse(request.device).stream();

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <functional>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "dsl/base/error.hpp"
 #include "tools/tessera/commands.hpp"
@@ -40,6 +42,17 @@ public:
     }
 
     CLI::App& app() { return app_; }
+
+    /// What is wrong with the words. CLI11 says of a wrong subcommand only that one is required.
+    std::string fault(const CLI::ParseError& error) {
+        const std::vector<std::string> words = app_.remaining(true);
+        if (error.get_name() != "RequiredError" || words.empty() || words[0].starts_with("-")) return error.what();
+        const std::vector<CLI::App*> named = app_.get_subcommands();
+        if (named.empty()) return fmt::format("there is no subcommand \"{}\"", words[0]);
+        if (!named[0]->get_subcommands({}).empty())
+            return fmt::format("{} has no subcommand \"{}\"", named[0]->get_name(), words[0]);
+        return error.what();
+    }
 
 private:
     CLI::App* add(CLI::App& parent, const char* name, const char* help, std::function<int()> action) {
@@ -198,7 +211,7 @@ int run_command_line(int argc, char** argv) {
         } catch (const CLI::Success& help) {
             return line.app().exit(help);
         } catch (const CLI::ParseError& error) {
-            return complain(fmt::format("{}; `tessera --help` says what there is", error.what()).c_str(), 2);
+            return complain(fmt::format("{}; `tessera --help` says what there is", line.fault(error)).c_str(), 2);
         }
     } catch (const Error& error) {
         return complain(error.what(), 1);
