@@ -43,12 +43,13 @@ public:
 
     const std::string& name() const;
     const Device& device() const;
-    /// The program as it was recorded, and as it runs.
+    /// The program as it was recorded, and as it runs; ir::print (dsl/ir/print.hpp) gives the text of either.
     const ir::Program& program() const;
     const ir::Program& lowered() const;
     /// The CUDA text; on the host, the text for the target that it stands for.
     std::string cuda_text() const;
-    /// Machine code, PTX and the compiler's log; empty on the host (see compile_for).
+    /// Machine code, PTX and the compiler's log, which tells registers and spills. Empty on the host, where
+    /// compile_for(program, target).log has them.
     std::span<const std::byte> cubin() const;
     const std::string& ptx() const;
     const std::string& log() const;

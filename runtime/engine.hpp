@@ -34,8 +34,9 @@ public:
 
     const Device& device() const;
 
-    /// Makes a recorded kernel ready. Errors: UsageError for what cannot be lowered, or while a stream is captured
-    /// (prepare before); CompileError.
+    /// Makes a recorded kernel ready. Each call lowers anew: keep the CompiledKernel, or ask by an id (kernel), whose
+    /// hit costs a look-up. Errors: UsageError for what cannot be lowered, or while a stream is captured (prepare
+    /// before); CompileError.
     CompiledKernel compile(Program program);
     /// The same from what lower::lower gives.
     CompiledKernel compile_lowered(std::shared_ptr<const ir::Program> lowered);

@@ -150,7 +150,8 @@ Value<To, R> bitcast(const Value<T, R>& v, std::source_location at = std::source
     return Value<To, R>(detail::bitcast(To, v.node(at), at));
 }
 
-/// Sum along axis N, which stays with extent 1. The order is that of the layout: fixed, but not ascending.
+/// Sum along axis N, which stays with extent 1. The order is that of the layout: fixed, but not ascending. It is a sum
+/// in T: one of bf16 rounds at every addition; cast<f32>(v) first.
 template <Element T, int R, int N>
 Value<T, R> reduce_sum(const Value<T, R>& v, Axis<N>, std::source_location at = std::source_location::current()) {
     static_assert(N >= 0 && N < R, "tessera: the reduction names an axis that the value does not have");

@@ -41,7 +41,8 @@ struct TensorOptions {
     AxisStride strides[Shape::max_rank] = {};
 };
 
-/// Who makes the copies of k.pipelined: vectors (cp.async), bulk (rows by the copy engine), tensor (pieces by it).
+/// Who makes the copies of k.pipelined: vectors (cp.async), bulk (rows by the copy engine), tensor (pieces by it); see
+/// ir::Copies (dsl/ir/ops.hpp) for what each asks of tensor and tile.
 using ir::Copies;
 
 /// stages: slots of the shared tiles, 2 … 32; the copies of stages − 1 iterations are under way while one runs.
@@ -200,15 +201,21 @@ public:
 
     /// Divides the warps of the block into roles, in order, each with a body of its own, all of which run at once. In a
     /// body tiles lie with the role's threads and barriers are the role's own. Roles share nothing but rings: no other
-    /// shared tile, no tile in registers, no variable. They end the kernel, and set its number of threads.
+    /// shared tile, no tile in registers, no variable. They end the kernel, and set its number of threads. In short
+    /// (complete: examples/bias_gradient.cpp):
     ///
     ///     const auto ring = k.ring({.stages = 4});
     ///     k.roles({.name = "producer", .warps = 4, .registers = 40},
     ///             [&] { k.serial(n, [&](Index i) {
-    ///                 ring.fill([&](Index slot) { copy_async(tile[slot].whole(), x[i].whole()); }); }); },
+    ///                 ring.fill([&](Index slot) {
+    ///                     copy_async(tile[slot].whole(), x[i].block({columns}, {0})); }); }); },
     ///             {.name = "consumer", .warps = 8, .registers = 232},
-    ///             [&] { k.serial(n, [&](Index i) {
-    ///                 ring.use([&](Index slot) { sum = sum.get() + load(tile[slot].whole()); }); }); });
+    ///             [&] {
+    ///                 auto sum = k.variable(full({columns}, Value<f32, 0>(0.0f)));
+    ///                 k.serial(n, [&](Index) {
+    ///                     ring.use([&](Index slot) { sum = sum.get() + load(tile[slot].whole()); }); });
+    ///                 store(y.block({columns}, {0}), sum.get());
+    ///             });
     template <class A, class B>
     void roles(const RoleOptions& a, A&& body_a, const RoleOptions& b, B&& body_b,
                std::source_location at = std::source_location::current()) {

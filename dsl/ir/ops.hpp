@@ -51,10 +51,11 @@ enum class Role : std::uint8_t { input, output, inout };
 /// becomes zeros. bulk: the copy engine, whole rows of the pieces that a thread each starts (cp.async.bulk); rows must
 /// be multiples of 16 bytes at such addresses and lie wholly inside the tensor or outside, where they are left as they
 /// were. tensor: the copy engine, a whole piece by one instruction (cp.async.bulk.tensor) through a tensor map that the
-/// launch makes; what is outside becomes zeros, wherever the edge is. The tensor has 1 to 5 axes, the last contiguous,
-/// its base and other strides known to be multiples of 16 bytes; the piece has sides of at most 256 and, along the last
-/// axis, begins at a multiple of 16 bytes and has such rows. It lies dense in its tile, whose swizzle is none or what
-/// the engine writes for rows of 32, 64, 128 bytes: {bits, base, 3}, bits 1, 2, 3 and 2^base elements in 16 bytes.
+/// launch makes; what is outside becomes zeros, wherever the edge is; a launch with a tensor of no elements is refused.
+/// The tensor has 1 to 5 axes, the last contiguous, its base and other strides known to be multiples of 16 bytes; the
+/// piece has sides of at most 256 and, along the last axis, begins at a multiple of 16 bytes and has such rows. It lies
+/// dense in its tile, whose swizzle is none or what the engine writes for rows of 32, 64, 128 bytes: {bits, base, 3},
+/// bits 1, 2, 3 and 2^base elements in 16 bytes.
 enum class Copies : std::uint8_t { vectors, bulk, tensor };
 
 }  // namespace tessera::ir
