@@ -66,6 +66,7 @@ public:
         int stages, full, empty;
         Place place;
         int filled_by = -1;  // role
+        bool open = false;   // a body that fills or uses it is being recorded
         struct State {
             int slot, parity;  // variables
         };

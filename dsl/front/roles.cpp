@@ -72,7 +72,7 @@ int ring(int stages, const Place& place) {
     const int full = r.mbarriers("full", stages, place), empty = r.mbarriers("empty", stages, place);
     r.append(place, ir::InitMbarriers{full});
     r.append(place, ir::InitMbarriers{empty});
-    r.rings.push_back({stages, full, empty, place, -1, {}});
+    r.rings.push_back({stages, full, empty, place, -1, false, {}});
     return static_cast<int>(r.rings.size()) - 1;
 }
 
@@ -104,12 +104,19 @@ void ring_fill(int id, std::uint64_t recording, FunctionRef<Ref> issue, const Pl
 void ring_use(int id, std::uint64_t recording, FunctionRef<Ref> body, const Place& place) {
     Recorder& r = Recorder::active(place);
     const int role = role_here(r, recording, "ring.use", place);
-    const Recorder::Ring ring = r.rings[static_cast<std::size_t>(id)];
+    Recorder::Ring& open = r.rings[static_cast<std::size_t>(id)];
+    if (open.open)
+        throw UsageError(place,
+                         "ring.use inside ring.use of the same ring; a slot is given back before the next one is "
+                         "taken: put them one after the other");
+    const Recorder::Ring ring = open;
     if (ring.filled_by == role)
         throw UsageError(place, "a role uses the ring that it fills; it would wait for itself: use it in another role");
-    const RingEnd end(r.ring_state(r.rings[static_cast<std::size_t>(id)], place), ring.stages, place);
+    const RingEnd end(r.ring_state(open, place), ring.stages, place);
     r.append(place, ir::WaitCopies{0, ring.full, end.slot, end.parity});
+    open.open = true;
     body(end.slot);
+    r.rings[static_cast<std::size_t>(id)].open = false;
     r.append(place, ir::Arrive{ring.empty, end.slot});
     end.advance();
 }

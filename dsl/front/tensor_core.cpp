@@ -31,6 +31,12 @@ void require_fit(const ir::Program& program, const ViewSpec& spec, const Place& 
                                "cores cannot read it; declare the tile with operand_swizzle<{}>({})",
                                tile.name, tile.swizzle.bits, tile.swizzle.base, tile.swizzle.shift, name_of(tile.type),
                                columns));
+    for (int axis = 0; axis <= last; ++axis)
+        if (!spec.offset[axis]->scalar())
+            throw UsageError(place,
+                             fmt::format("mma of a piece of {} that a tile of indices picks along axis {}: tensor "
+                                         "cores read rows one behind the other; load the piece first",
+                                         tile.name, axis));
     const auto* row = spec.offset[last - 1]->as<ir::Constant>();
     const bool whole = !spec.picked[last] && !spec.picked[last - 1] && spec.extent[last] == columns;
     if (!whole || !row || row->bits % 8 != 0 || tile.shape[last - 1] % 8 != 0)

@@ -13,7 +13,7 @@ Element TileCode::memory_type(const ir::View& view) const {
     return view.space == ir::Space::global ? in_.tensors[i].type : out_.shared[i].type;
 }
 
-const std::string& TileCode::memory_name(const ir::View& view) const {
+std::string TileCode::memory_name(const ir::View& view) const {
     const auto i = static_cast<std::size_t>(view.memory);
     return view.space == ir::Space::global ? in_.tensors[i].name : out_.shared[i].name;
 }

@@ -107,7 +107,7 @@ private:
     Ref extent_of(const ir::View& view, std::size_t axis);
     Ref only_once(const Iteration& it);
     Element memory_type(const ir::View& view) const;
-    const std::string& memory_name(const ir::View& view) const;
+    std::string memory_name(const ir::View& view) const;  // a copy: tables of names grow
     int scratch(const std::string& name, Element type, const Shape& shape);
     ir::View whole(int shared) const;
 

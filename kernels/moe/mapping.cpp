@@ -26,7 +26,7 @@ void check(const Stream& stream, const TensorView& topk_idx, const MappingOption
     if (o.num_experts < 1 || o.num_experts > most_mapped_experts)
         refuse(fmt::format("num_experts is {}; from 1 to {}", o.num_experts, most_mapped_experts));
     if (o.alignment < 1 || o.alignment > INT32_MAX)
-        refuse(fmt::format("alignment is {}; it is at least 1", o.alignment));
+        refuse(fmt::format("alignment is {}; it is from 1 to 2^31 - 1", o.alignment));
     if (o.num_expanded_tokens < 0)
         refuse(fmt::format("num_expanded_tokens is {}; it is at least 0", o.num_expanded_tokens));
     const std::int64_t rows = topk_idx.count() + (o.alignment - 1) * o.num_experts;

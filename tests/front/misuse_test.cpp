@@ -241,4 +241,11 @@ TEST_CASE("operands of products in shared memory lie as tensor cores read them")
                        full({64, 8}, Value<f32, 0>(0.0f)));
                }),
                says("mma of a piece of the tensor x: an operand in place lies in shared memory"));
+    CHECK_THAT(refused([](Kernel& k) {
+                   k.grid(1);
+                   const auto tile = k.shared<bf16>("tile", {2, 8, 64}, operand_swizzle<bf16>(64));
+                   mma(cast<bf16>(full({64, 128}, Value<f32, 0>(0.0f))),
+                       tile.window({2, 8, 64}, {coordinates({2}, axis<0>), 0, 0}), full({64, 8}, Value<f32, 0>(0.0f)));
+               }),
+               says("mma of a piece of tile that a tile of indices picks along axis 0"));
 }

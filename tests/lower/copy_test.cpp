@@ -89,6 +89,30 @@ TEST_CASE("rows of a tile of indices are copied, zeros for those outside", "[low
     });
 }
 
+TEST_CASE("rows are copied to rows of a shared tile that a tile of indices picks", "[lower]") {
+    const Program program = record("kernel", [](Kernel& k) {
+        const Dim n = k.dim("n");
+        const auto x = k.input<f32>("x", {n, 8, 32});
+        const auto y = k.output<f32>("y", {n, 8, 32});
+        k.grid(1);
+        const auto tile = k.shared<f32>("tile", {2, 8, 32});
+        const auto reversed = 7 - coordinates({8}, axis<0>);
+        k.pipelined(
+            n, {.stages = 2},
+            [&](Index i, Index slot) {
+                copy_async(tile[slot].window({8, 32}, {reversed, 0}), x[i].window({8, 32}, {0, 0}));
+            },
+            [&](Index i, Index slot) { store(y[i].window({8, 32}, {0, 0}), load(tile[slot].whole())); });
+    });
+    on_targets(program, [](const Lowered& kernel) {
+        constexpr std::size_t n = 3;
+        auto x = numbers<float>(n * 256);
+        std::vector<float> y(x.size(), -1.0f);
+        kernel.run({n}, x, y);
+        for (std::size_t i = 0; i < x.size(); ++i) REQUIRE(y[i] == x[i / 256 * 256 + (7 - i / 32 % 8) * 32 + i % 32]);
+    });
+}
+
 TEST_CASE("threads that read their own copies need no barrier, others do", "[lower]") {
     on_targets(copying(16, 32, [](auto tile) { return load(tile.whole()); }),
                [](const Lowered& kernel) { CHECK(kernel.count<ir::Barrier>() == 0); });

@@ -289,6 +289,13 @@ TEST_CASE("rings that are not filled once and used elsewhere are refused", "[low
     CHECK_THAT(with(fill, fill), Catch::Contains("a ring is filled by a second role"));
     CHECK_THAT(with([&](Kernel& k, auto&... all) { fill(k, all...), use(k, all...); }, use),
                Catch::Contains("a role uses the ring that it fills"));
+    CHECK_THAT(with(fill,
+                    [](Kernel&, auto& ring, auto& tile, auto&, auto&, auto& y, auto&...) {
+                        ring.use([&](Index) {
+                            ring.use([&](Index slot) { store(y[1].block({32}, {0}), load(tile[slot].whole())); });
+                        });
+                    }),
+               Catch::Contains("ring.use inside ring.use of the same ring"));
 }
 
 TEST_CASE("roles that touch each other's things are refused", "[lower][roles]") {
