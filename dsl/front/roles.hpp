@@ -33,7 +33,8 @@ public:
 
     /// By one role: waits until the next slot is free, then issue(slot) starts the copies to it, in bulk
     /// (Copies::bulk), by copy_async to shared tiles whose first axis is the stage, picked by the slot; it does nothing
-    /// else. Rows must be multiples of 16 bytes and divide the tensor's extent.
+    /// else. Rows must be multiples of 16 bytes and divide the tensor's extent; those outside of the tensor are left as
+    /// they were.
     template <class Issue>
     void fill(Issue&& issue, std::source_location at = std::source_location::current()) const {
         auto start = [&](detail::Ref slot) { issue(Index(slot)); };
