@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "dsl/base/convert.hpp"
+#include "tests/lower/products.hpp"
 #include "tests/lower/run.hpp"
 
 // Products on tensor cores against plain sums of small whole numbers, which are exact in any order: every type, warps
@@ -22,24 +23,6 @@ const std::vector<Sizes>& sizes() {
                                            {32, 64, 32, 128, 1},  {32, 64, 160, 256, 2}, {128, 16, 32, 64, 2},
                                            {256, 48, 64, 256, 0}, {16, 256, 32, 256, 1}};
     return all;
-}
-
-template <Element T>
-auto codes_of(const std::vector<float>& values) {
-    using Code = std::conditional_t<bits_of(T) == 32, std::uint32_t,
-                                    std::conditional_t<bits_of(T) == 16, std::uint16_t, std::uint8_t>>;
-    std::vector<Code> codes;
-    for (float v : values) codes.push_back(static_cast<Code>(encode_float(T, v)));
-    return codes;
-}
-
-/// c[m][n] + Σ a[m][k] · b[n][k].
-std::vector<float> product(const Sizes& s, const std::vector<float>& a, const std::vector<float>& b,
-                           std::vector<float> c) {
-    for (std::int64_t m = 0; m < s.m; ++m)
-        for (std::int64_t n = 0; n < s.n; ++n)
-            for (std::int64_t k = 0; k < s.k; ++k) c[m * s.n + n] += a[m * s.k + k] * b[n * s.k + k];
-    return c;
 }
 
 template <Element T>
