@@ -20,6 +20,11 @@ if(TESSERA_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
+# Places in messages and emitted text are named from the project's root, wherever that lies and however the compiler was
+# called (ccache makes paths relative).
+cmake_path(RELATIVE_PATH PROJECT_SOURCE_DIR BASE_DIRECTORY ${CMAKE_BINARY_DIR} OUTPUT_VARIABLE up)
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/= -fmacro-prefix-map=${up}/=)
+
 if(TESSERA_SANITIZE)
   add_compile_options(-fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${TESSERA_SANITIZE})

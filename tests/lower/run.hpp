@@ -33,12 +33,18 @@ public:
     const ir::Program& program() const { return *program_; }
     const std::string& text() const { return text_; }
 
-    /// Tensors by vector, in order, then the scalars. Where there is a GPU of the target, it must give the same bytes;
-    /// but ptxas would take minutes over the longest texts.
+    /// False for the longest texts, over which ptxas would take minutes. Lines that name files do not count, since they
+    /// are as long as the path of the sources.
+    bool fit_for_a_gpu() const {
+        return emit::cuda_text(*program_, target_, {.line_directives = false}).size() < 11000;
+    }
+
+    /// Tensors by vector, in order, then the scalars. Where there is a GPU of the target, it must give the same bytes
+    /// if the text is fit for it.
     template <class... T>
     void run(std::vector<std::uint64_t> scalars, std::vector<T>&... tensors) const {
         const Device device = Device::best();
-        const bool on_device = !device.is_host() && device.target().sm == target_.sm && text_.size() < 12000;
+        const bool on_device = !device.is_host() && device.target().sm == target_.sm && fit_for_a_gpu();
         std::vector<std::vector<std::uint8_t>> there;
         if (on_device) {
             there = {bytes_of(tensors)...};
