@@ -72,7 +72,12 @@ std::optional<Expressions::Bits> Expressions::expanded(Element to, Piece from) {
 }
 
 /// Up to 32 bits of narrow floats.
-Text Expressions::narrow(Element to, std::span<const Text> values) {
+/// The helper that makes this many codes.
+std::string Expressions::to_e2m1(int codes, Element from, bool bounded) {
+    return helpers_.use(fmt::format("e2m1x{}_from_{}{}", codes, bounded ? "bounded_" : "", name_of(from)));
+}
+
+Text Expressions::narrow(Element to, std::span<const Text> values, bool bounded) {
     const Text zero{"0.0f"};
     const auto value = [&](std::size_t i) { return i < values.size() ? values[i] : zero; };
     switch (to) {
@@ -81,13 +86,13 @@ Text Expressions::narrow(Element to, std::span<const Text> values) {
         case Element::e5m6:
             if (values.size() == 1) return call(helpers_.use("e5m6_from_f32"), value(0));
             return call(helpers_.use("e5m6x2_from_f32"), value(0), value(1));
-        case Element::e2m1:
-            if (values.size() == 1) return call(helpers_.use("e2m1x1_from_f32"), value(0));
-            if (values.size() == 2) return call(helpers_.use("e2m1x2_from_f32"), value(0), value(1));
-            if (values.size() <= 4)
-                return call(helpers_.use("e2m1x4_from_f32"), value(0), value(1), value(2), value(3));
-            return call(helpers_.use("e2m1x8_from_f32"), value(0), value(1), value(2), value(3), value(4), value(5),
-                        value(6), value(7));
+        case Element::e2m1: {
+            const auto name = [&](int codes) { return to_e2m1(codes, f32, bounded); };
+            if (values.size() == 1) return call(name(1), value(0));
+            if (values.size() == 2) return call(name(2), value(0), value(1));
+            if (values.size() <= 4) return call(name(4), value(0), value(1), value(2), value(3));
+            return call(name(8), value(0), value(1), value(2), value(3), value(4), value(5), value(6), value(7));
+        }
         case Element::e4m3:
         case Element::e5m2: break;
         default: throw InternalError(fmt::format("there is no rounding from f32 to {}", name_of(to)));
@@ -99,10 +104,10 @@ Text Expressions::narrow(Element to, std::span<const Text> values) {
 }
 
 /// e2m1 from words of two bf16 or f16.
-Text Expressions::narrow_halves(Element half, std::span<const Text> words) {
+Text Expressions::narrow_halves(Element half, std::span<const Text> words, bool bounded) {
     const Text zero{"0u"};
     const auto word = [&](std::size_t i) { return i < words.size() ? words[i] : zero; };
-    const auto name = [&](int codes) { return helpers_.use(fmt::format("e2m1x{}_from_{}", codes, name_of(half))); };
+    const auto name = [&](int codes) { return to_e2m1(codes, half, bounded); };
     if (words.size() == 1) return call(name(2), word(0));
     if (words.size() == 2) return call(name(4), word(0), word(1));
     return call(name(8), word(0), word(1), word(2), word(3));
@@ -145,21 +150,21 @@ Text Expressions::number(Element to, Element from, const Text& value) {
     return {converted.text, converted.precedence, value.text, value.precedence, value.literal};
 }
 
-Text Expressions::cast(Element to, Piece from) {
+Text Expressions::cast(Element to, Piece from, bool bounded) {
     const Element type = from.node->type;
     if (type == to) return element(from.node, from.lane);
     if (const auto bits = expanded(to, from))
         return bits->bit == 0 ? bits->word : infix(bits->word, ">>", {std::to_string(bits->bit)}, Precedence::shift);
     if (to == e2m1 && (type == bf16 || type == f16)) {
         const Text word = element(from.node, from.lane);
-        return narrow_halves(type, {&word, 1});
+        return narrow_halves(type, {&word, 1}, bounded);
     }
     if (to == ue8m0) return infix(call("__float_as_uint", f32_to_round(from)), ">>", {"23"}, Precedence::shift);
     if (to == tf32 && is_narrow_float(type)) return as_f32(from);  // it holds every value of these
     if (to == tf32) return call(helpers_.use("tf32_from_f32"), f32_to_round(from));
     if (is_narrow_float(to)) {
         const Text value = f32_to_round(from);
-        return narrow(to, {&value, 1});
+        return narrow(to, {&value, 1}, bounded);
     }
     if (!is_narrow_float(type) && type != tf32) return number(to, type, element(from.node, from.lane));
     const Text value = as_f32(from);

@@ -8,7 +8,8 @@
 // To E2M1 without an instruction for it (before SM100): with e = ±max(2^⌊log2|y|⌋, 1), adding (2^m + 3) · e to y pushes
 // y's mantissa so far down that the addition itself rounds y to the code's step (1/2, 1 or 2), ties to even. What is
 // left in the low bits is n + 6 for n steps above the binade's start, and in the exponent the binade b; the code is
-// n + 2b, and one multiply-add brings it, with the sign, to the top four bits.
+// n + 2b, and one multiply-add brings it, with the sign, to the top four bits. What is known to lie within ±7 needs no
+// clamp from below, and the one from above only for NaN.
 
 namespace tessera::emit {
 
@@ -22,15 +23,19 @@ std::string list(const char* type, int count) {
     return out;
 }
 
-std::string head(const char* name, const char* type, int count) {
+std::string head(const std::string& name, const char* type, int count) {
     return wrapped(fmt::format("__device__ __forceinline__ unsigned {}({}) {{", name, list(type, count)), 0);
 }
 
-Helper top_from_f32() {
-    return {"e2m1_top_from_f32",
-            R"(__device__ __forceinline__ unsigned e2m1_top_from_f32(float y) {
-    const float z = fmaxf(fminf(y, 6.0f), -6.0f);
-    float e;
+/// What its helpers are called after.
+std::string source(const char* type, bool bounded) { return bounded ? std::string("bounded_") + type : type; }
+
+Helper top_from_f32(bool bounded) {
+    const std::string name = "e2m1_top_from_" + source("f32", bounded);
+    return {name,
+            fmt::format("__device__ __forceinline__ unsigned {}(float y) {{\n    const float z = {};\n", name,
+                        bounded ? "fminf(y, 6.0f)" : "fmaxf(fminf(y, 6.0f), -6.0f)") +
+                R"(    float e;
     asm("max.xorsign.abs.f32 %0, %1, %2;"
         : "=f"(e)
         : "f"(__uint_as_float(__float_as_uint(z) & 0xff800000u)), "f"(1.0f));
@@ -42,16 +47,18 @@ Helper top_from_f32() {
 }
 
 /// From the last value to the first, each code enters a word from below.
-Helper from_f32(const char* name, int count) {
+Helper from_f32(int count, bool bounded) {
+    const std::string name = fmt::format("e2m1x{}_from_{}", count, source("f32", bounded));
+    const std::string top = "e2m1_top_from_" + source("f32", bounded);
     std::string text = head(name, "float", count) + "\n";
-    text += fmt::format("    unsigned r = e2m1_top_from_f32({}) >> 28;\n", names[count - 1]);
-    for (int i = count - 2; i >= 0; --i)
-        text += fmt::format("    r = __funnelshift_l(e2m1_top_from_f32({}), r, 4);\n", names[i]);
-    return {name, text + "    return r;\n}\n", {"e2m1_top_from_f32"}};
+    text += fmt::format("    unsigned r = {}({}) >> 28;\n", top, names[count - 1]);
+    for (int i = count - 2; i >= 0; --i) text += fmt::format("    r = __funnelshift_l({}({}), r, 4);\n", top, names[i]);
+    return {name, text + "    return r;\n}\n", {top}};
 }
 
 /// The conversion of a pair, once for each byte.
-Helper from_f32_of_sm100(const char* name, int count) {
+Helper from_f32_of_sm100(int count, bool bounded) {
+    const std::string name = fmt::format("e2m1x{}_from_{}", count, source("f32", bounded));
     std::string text = head(name, "float", count) + "\n    unsigned r;\n    asm(\"{ ";
     std::string bytes, inputs;
     for (int i = 0; i < std::max(1, count / 2); ++i) bytes += fmt::format("{}p{}", i == 0 ? "" : ", ", i);
@@ -72,28 +79,39 @@ Helper from_f32_of_sm100(const char* name, int count) {
 
 /// Two halves at once, where a value of the code's format in them is exact. `magic` is (2^m + 3) in bf16, 2^m in f16,
 /// whose exponent adds up to a multiple of 16 by itself; `factor` brings n and b to the top of each half.
-Helper top_from_halves(const char* type, const char* six, const char* minus_six, const char* exponent, const char* one,
-                       const char* magic, const char* factor) {
-    const std::string least = fmt::format("min_{}x2", type), largest = fmt::format("max_{}x2", type);
-    return {fmt::format("e2m1_top_from_{}x2", type),
-            fmt::format(R"(__device__ __forceinline__ unsigned e2m1_top_from_{0}x2(unsigned y) {{
-    const unsigned z = max_{0}x2(min_{0}x2(y, {1}), {2});
+struct HalfConstants {
+    const char *type, *six, *minus_six, *exponent, *one, *magic, *factor;
+};
+constexpr HalfConstants half_constants[] = {
+    {"bf16", "0x40c040c0u", "0xc0c0c0c0u", "0xff80ff80u", "0x3f803f80u", "0x42864286u", "4160u"},
+    {"f16", "0x46004600u", "0xc600c600u", "0xfc00fc00u", "0x3c003c00u", "0x60006000u", "4104u"}};
+
+Helper top_from_halves(const HalfConstants& c, bool bounded) {
+    const std::string least = fmt::format("min_{}x2", c.type), largest = fmt::format("max_{}x2", c.type);
+    const std::string name = fmt::format("e2m1_top_from_{}x2", source(c.type, bounded));
+    const std::string below_six = fmt::format("{}(y, {})", least, c.six);
+    std::vector<std::string> needs = {least};
+    if (!bounded) needs.push_back(largest);
+    return {name,
+            fmt::format(R"(__device__ __forceinline__ unsigned {6}(unsigned y) {{
+    const unsigned z = {1};
     unsigned e, r;
-    asm("max.xorsign.abs.{0}x2 %0, %1, %2;" : "=r"(e) : "r"(z & {3}), "r"({4}));
-    asm("fma.rn.{0}x2 %0, %1, %2, %3;" : "=r"(r) : "r"(e), "r"({5}), "r"(z));
-    return r * {6} + (r & 0x80008000u);
+    asm("max.xorsign.abs.{0}x2 %0, %1, %2;" : "=r"(e) : "r"(z & {2}), "r"({3}));
+    asm("fma.rn.{0}x2 %0, %1, %2, %3;" : "=r"(r) : "r"(e), "r"({4}), "r"(z));
+    return r * {5} + (r & 0x80008000u);
 }}
 )",
-                        type, six, minus_six, exponent, one, magic, factor),
-            {least, largest}};
+                        c.type, bounded ? below_six : fmt::format("{}({}, {})", largest, below_six, c.minus_six),
+                        c.exponent, c.one, c.magic, c.factor, name),
+            needs};
 }
 
 /// The codes stand in the top four bits of each half; in `r` and `s` in the high halves of bytes, even ones first.
-std::vector<Helper> from_halves(const char* type) {
+std::vector<Helper> from_halves(const std::string& type) {
     const std::string top = fmt::format("e2m1_top_from_{}x2", type);
     const auto helper = [&](int codes, const char* body) {
         const std::string name = fmt::format("e2m1x{}_from_{}", codes, type);
-        std::string text = head(name.c_str(), "unsigned", codes / 2) + body;
+        std::string text = head(name, "unsigned", codes / 2) + body;
         for (std::size_t at; (at = text.find("TOP")) != std::string::npos;) text.replace(at, 3, top);
         return Helper{name, text, {top}};
     };
@@ -115,14 +133,14 @@ std::vector<Helper> from_halves(const char* type) {
 )")};
 }
 
-Helper from_halves_of_sm100(const std::string& type, int codes) {
+Helper from_halves_of_sm100(const std::string& type, int codes, bool bounded) {
     std::string values;
     for (int i = 0; i < codes / 2; ++i)
         values += type == "bf16" ? fmt::format("{0}__uint_as_float({1} << 16), __uint_as_float({1} & 0xffff0000u)",
                                                i == 0 ? "" : ",\n        ", names[i])
                                  : fmt::format("{0}f32_from_f16({1}, 0), f32_from_f16({1}, 1)",
                                                i == 0 ? "" : ",\n        ", names[i]);
-    const std::string name = fmt::format("e2m1x{}_from_{}", codes, type),
+    const std::string name = fmt::format("e2m1x{}_from_{}", codes, source(type.c_str(), bounded)),
                       by_way_of = fmt::format("e2m1x{}_from_f32", codes);
     std::vector<std::string> needs = {by_way_of};
     if (type == "f16") needs.push_back("f32_from_f16");
@@ -183,19 +201,16 @@ std::vector<Helper> e2m1_helpers() {
         to_halves("bf16x2_from_e2m1", 6, "0x81c081c0u", "mul_bf16x2", "0x7e807e80u"),
         to_halves("f16x2_from_e2m1", 3, "0x8e008e00u", "mul_f16x2", "0x74007400u"),
         to_e4m3(),
-        top_from_f32(),
-        top_from_halves("bf16", "0x40c040c0u", "0xc0c0c0c0u", "0xff80ff80u", "0x3f803f80u", "0x42864286u", "4160u"),
-        top_from_halves("f16", "0x46004600u", "0xc600c600u", "0xfc00fc00u", "0x3c003c00u", "0x60006000u", "4104u"),
     };
-    constexpr struct {
-        int count;
-        const char* name;
-    } widths[] = {{1, "e2m1x1_from_f32"}, {2, "e2m1x2_from_f32"}, {4, "e2m1x4_from_f32"}, {8, "e2m1x8_from_f32"}};
-    for (const auto& [count, name] : widths) all.push_back(from_f32(name, count));
-    for (const auto& [count, name] : widths) all.push_back(from_f32_of_sm100(name, count));
-    for (const char* type : {"bf16", "f16"}) {
-        for (Helper& helper : from_halves(type)) all.push_back(std::move(helper));
-        for (const int codes : {2, 4, 8}) all.push_back(from_halves_of_sm100(type, codes));
+    for (const bool bounded : {false, true}) {
+        all.push_back(top_from_f32(bounded));
+        for (const HalfConstants& constants : half_constants) all.push_back(top_from_halves(constants, bounded));
+        for (const int codes : {1, 2, 4, 8}) all.push_back(from_f32(codes, bounded));
+        for (const int codes : {1, 2, 4, 8}) all.push_back(from_f32_of_sm100(codes, bounded));
+        for (const HalfConstants& constants : half_constants) {
+            for (Helper& helper : from_halves(source(constants.type, bounded))) all.push_back(std::move(helper));
+            for (const int codes : {2, 4, 8}) all.push_back(from_halves_of_sm100(constants.type, codes, bounded));
+        }
     }
     return all;
 }

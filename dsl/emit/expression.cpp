@@ -69,7 +69,7 @@ Text Expressions::computed(const ir::Node& node, int lane) {
         return call("__fmaf_rn", element(op->a, lane), element(op->b, lane), element(op->c, lane));
     if (const auto* op = node.as<ir::Select>())
         return conditional(element(op->condition, lane), element(op->a, lane), element(op->b, lane));
-    if (const auto* op = node.as<ir::Cast>()) return cast(node.type, {op->value, lane});
+    if (const auto* op = node.as<ir::Cast>()) return cast(node.type, {op->value, lane}, op->bounded);
     if (const auto* op = node.as<ir::Bitcast>()) return bitcast(node.type, {op->value, lane});
     if (const auto* op = node.as<ir::Shuffle>()) {
         const Text value = node.type == boolean ? cast_text("int", scalar(op->value)) : scalar(op->value);

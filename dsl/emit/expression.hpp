@@ -82,13 +82,14 @@ private:
     Text select_bytes(std::span<const Bits> bytes);
 
     // cast.cpp
-    Text cast(Element to, Piece from);
+    Text cast(Element to, Piece from, bool bounded = false);
     Text bitcast(Element to, Piece from);
     Text as_f32(Piece piece);
     Text f32_to_round(Piece piece);
     std::optional<Bits> expanded(Element to, Piece from);
-    Text narrow(Element to, std::span<const Text> f32s);
-    Text narrow_halves(Element half, std::span<const Text> words);
+    std::string to_e2m1(int codes, Element from, bool bounded);
+    Text narrow(Element to, std::span<const Text> f32s, bool bounded = false);
+    Text narrow_halves(Element half, std::span<const Text> words, bool bounded);
     Text narrow_f16(Element to, std::span<const Text> words);
     Text widen(Element from, const Text& word, int lane);
     Text float_to_integer(Element to, Element from, const Text& value);

@@ -130,7 +130,7 @@ std::optional<Text> Expressions::pack_casts(Element type, std::span<const Piece>
     const auto* const first = origin(pieces[0]).node->as<ir::Cast>();
     const Element half = first ? first->value->type : f32;
     const bool bytes = half == f16 && pieces.size() > 1 && (type == e4m3 || type == e5m2);
-    bool all_halves = bytes || (type == e2m1 && (half == bf16 || half == f16));
+    bool bounded = true, all_halves = bytes || (type == e2m1 && (half == bf16 || half == f16));
     for (const Piece& piece : pieces) {
         const Piece made = origin(piece);
         const auto* op = made.node->as<ir::Cast>();
@@ -139,16 +139,17 @@ std::optional<Text> Expressions::pack_casts(Element type, std::span<const Piece>
         if (expanded(type, source)) return std::nullopt;
         sources.push_back(source);
         all_halves = all_halves && op->value->type == half;
+        bounded = bounded && op->bounded;
     }
     std::vector<Text> values;
     if (all_halves) {
         const std::span<const Piece> halves = sources;
         for (std::size_t i = 0; i < halves.size(); i += 2)
             values.push_back(pack(half, halves.subspan(i, std::min<std::size_t>(2, halves.size() - i))));
-        return bytes ? narrow_f16(type, values) : narrow_halves(half, values);
+        return bytes ? narrow_f16(type, values) : narrow_halves(half, values, bounded);
     }
     for (const Piece& source : sources) values.push_back(f32_to_round(source));
-    return narrow(type, values);
+    return narrow(type, values, bounded);
 }
 
 /// Where both halves are truths of one comparison of such halves, as 1 or 0.

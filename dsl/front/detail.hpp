@@ -41,7 +41,7 @@ Ref fma(Ref a, Ref b, Ref c, const Place& place);
 /// signs: null if those of all codes count.
 Ref lookup(Ref codes, const Ref (&table)[8], Ref signs, const Place& place);
 Ref select(Ref condition, Ref a, Ref b, const Place& place);
-Ref cast(Element to, Ref value, const Place& place);
+Ref cast(Element to, Ref value, const Place& place, bool bounded = false);
 Ref bitcast(Element to, Ref value, const Place& place);
 Ref reduce(ir::ReduceOp op, Ref value, int axis, const Place& place);
 /// Σ a · b along an axis.

@@ -143,6 +143,16 @@ Value<To, R> cast(const Value<T, R>& v, std::source_location at = std::source_lo
         return Value<To, R>(detail::cast(To, v.node(at), at));
 }
 
+/// The codes of `cast` for |v| < 7 and for NaN: what has been divided by a scale of its own block. Before SM100 that
+/// saves an instruction a value. Outside of that undefined, and an error on the checking host.
+template <Element To, Element T, int R>
+Value<To, R> cast_bounded(const Value<T, R>& v, std::source_location at = std::source_location::current()) {
+    static_assert(To == e2m1, "tessera: only a cast to e2m1 has bounds to gain from; use cast");
+    static_assert(T == f32 || T == bf16 || T == f16,
+                  "tessera: a bounded cast takes f32, bf16 or f16; cast<f32>(v) first");
+    return Value<To, R>(detail::cast(To, v.node(at), at, true));
+}
+
 /// The same bits under another type of the same width.
 template <Element To, Element T, int R>
 Value<To, R> bitcast(const Value<T, R>& v, std::source_location at = std::source_location::current()) {

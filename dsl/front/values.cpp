@@ -151,9 +151,9 @@ Ref select(Ref condition, Ref a, Ref b, const Place& place) {
                        ir::Select{spread(condition, shape, place), spread(a, shape, place), spread(b, shape, place)});
 }
 
-Ref cast(Element to, Ref value, const Place& place) {
+Ref cast(Element to, Ref value, const Place& place, bool bounded) {
     using_value(value, place);
-    return elementwise(to, value->shape, place, ir::Cast{value});
+    return elementwise(to, value->shape, place, ir::Cast{value, bounded});
 }
 
 Ref bitcast(Element to, Ref value, const Place& place) {

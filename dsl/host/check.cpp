@@ -200,8 +200,13 @@ void AccessChecker::undefined_word(const UndefinedRead& read) const {
                                  launch_.program.name, read.word, read.array, describe_block()));
 }
 
-void AccessChecker::unbounded_division(const Place& place, float a, float b, int thread) const {
-    throw UsageError(place,
+void AccessChecker::out_of_bounds(const Bound& bound, float a, float b, int thread) const {
+    if (!bound.division)
+        throw UsageError(bound.place,
+                         fmt::format("kernel '{}': the bounded cast of {:g} to e2m1 leaves its range: magnitudes must "
+                                     "be below 7 ({}, thread {}); scale the values or write a plain cast",
+                                     launch_.program.name, a, describe_block(), thread));
+    throw UsageError(bound.place,
                      fmt::format("kernel '{}': the bounded division of {:g} by {:g} leaves its range: b, |a| and "
                                  "|a / b| must lie in [2^-100, 2^100], or a be 0 ({}, thread {}); guard the "
                                  "operands or write a plain division",

@@ -63,8 +63,8 @@ public:
     /// Errors: UsageError saying that the word is read before it is written.
     [[noreturn]] void undefined_word(const UndefinedRead& read) const;
 
-    /// Errors: UsageError saying that a / b is outside of what a bounded division allows.
-    [[noreturn]] void unbounded_division(const Place& place, float a, float b, int thread) const;
+    /// Errors: UsageError saying that a / b, or a, is outside of what a bounded division, or cast, allows.
+    [[noreturn]] void out_of_bounds(const Bound& bound, float a, float b, int thread) const;
 
 private:
     struct Where;  // one thread's part of an access

@@ -41,7 +41,7 @@ enum class Kind : std::uint8_t {
     warp_leave,  // the end of such a body
     defined,     // in[0]: whether the word that undefined_reads[info] names has been written
     report,      // in[0]: where not 0, the record meets (rules[info], in[1], in[2])
-    bounded,     // in[0]: where not 0, in[1] / in[2] lies outside of what the division at divisions[info] allows
+    bounded,     // in[0]: where not 0, in[1] (and in[2]) lie outside of what the operation of bounds[info] allows
     mma,         // outs = the first four ins + the product of the others; info: index into mmas
     product,     // the same by four warps, under way until a wait; info: index into products
     product_wait,
@@ -100,6 +100,12 @@ struct UndefinedRead {
     int word;
 };
 
+/// Where an operation stands that is only allowed inside of bounds.
+struct Bound {
+    Place place;
+    bool division;  // else a cast
+};
+
 struct Code {
     bool checked = false;
     // what needs no block index, finish, the block's code, finish, and for each role its code and finish
@@ -110,7 +116,7 @@ struct Code {
     std::vector<AccessInfo> accesses;
     std::vector<BoxInfo> boxes;
     std::vector<UndefinedRead> undefined_reads;
-    std::vector<Place> divisions;
+    std::vector<Bound> bounds;
     std::vector<Element> mmas;  // the operands' type
     std::vector<ProductInfo> products;
     std::vector<int> rules;  // indices into Program::rules

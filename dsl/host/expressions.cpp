@@ -110,19 +110,20 @@ Lanes Expressions::of(const ir::Node& n, const ir::Binary& op) {
     Lanes lanes;
     for (int i = 0; i < std::max(a.count, b.count); ++i) {
         const int second = cast(b[i], op.b->type, op.a->type, n);  // a shift's count may have a type of its own
-        if (op.op == ir::BinaryOp::div_bounded) check_division(a[i], second, n.place);
+        if (op.op == ir::BinaryOp::div_bounded && code_.checked)
+            check_bounds(numbering_.operate(unbounded_function(), {a[i], second}, false), a[i], second,
+                         {n.place, true});
         lanes.push_back(numbering_.operate(fn, {a[i], second}, is_wide(n.type)));
     }
     return lanes;
 }
 
-void Expressions::check_division(int a, int b, const Place& place) {
-    if (!code_.checked) return;
-    const int wrong = numbering_.operate(unbounded_function(), {a, b}, false);
+/// An error where `wrong` is not 0, with the operands that are to blame.
+void Expressions::check_bounds(int wrong, int a, int b, const Bound& bound) {
     if (numbering_.at(wrong).constant == 0u) return;
-    const auto info = static_cast<std::uint32_t>(code_.divisions.size());
+    const auto info = static_cast<std::uint32_t>(code_.bounds.size());
     numbering_.emit({Kind::bounded, numbering_.at(wrong).uniform, nullptr, info, {}, {wrong, a, b}});
-    code_.divisions.push_back(place);
+    code_.bounds.push_back(bound);
 }
 
 Lanes Expressions::of(const ir::Node& n, const ir::Fma& op) {
@@ -175,7 +176,13 @@ int Expressions::cast(int value, Element from, Element to, const ir::Node& n) {
 Lanes Expressions::of(const ir::Node& n, const ir::Cast& op) {
     const Lanes value = (*this)(op.value);
     Lanes lanes;
-    for (int i = 0; i < value.count; ++i) lanes.push_back(cast(value[i], op.value->type, n.type, n));
+    for (int i = 0; i < value.count; ++i) {
+        if (op.bounded && code_.checked) {
+            const int real = cast(value[i], op.value->type, Element::f32, n);
+            check_bounds(numbering_.operate(past_e2m1_function(), {real}, false), real, real, {n.place, false});
+        }
+        lanes.push_back(cast(value[i], op.value->type, n.type, n));
+    }
     return lanes;
 }
 

@@ -74,7 +74,7 @@ private:
     Lanes of(const ir::Node& n, const Recorded& op);
 
     int cast(int value, Element from, Element to, const ir::Node& n);
-    void check_division(int a, int b, const Place& place);
+    void check_bounds(int wrong, int a, int b, const Bound& bound);
     int joined(const Lanes& lanes, Element type, bool wide);
 
     const ir::Program& program_;

@@ -36,9 +36,16 @@ void unbounded_loop(void* out, const void* const* in, std::size_t n) {
     }
 }
 
+void past_e2m1_loop(void* out, const void* const* in, std::size_t n) {
+    const auto* v = static_cast<const float*>(in[0]);
+    auto* __restrict to = static_cast<Flag*>(out);
+    for (std::size_t i = 0; i < n; ++i) to[i] = Flag{std::fabs(v[i]) >= 7.0f};
+}
+
 }  // namespace
 
 LaneFunction fma_function() { return &fma_loop; }
 LaneFunction unbounded_function() { return &unbounded_loop; }
+LaneFunction past_e2m1_function() { return &past_e2m1_loop; }
 
 }  // namespace tessera::host

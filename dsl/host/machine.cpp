@@ -129,7 +129,7 @@ void Machine::run(Cursor& cursor) {
                     checker_->undefined_word(code_.undefined_reads[i.info]);
                 break;
             case Kind::report: report(i, cursor); break;
-            case Kind::bounded: check_division(i, cursor); break;
+            case Kind::bounded: check_bounds(i, cursor); break;
             case Kind::mma: mma(i, cursor); break;
             case Kind::product: product(i, cursor); break;
             case Kind::finish: cursor.stop = Stop::finished; return;
@@ -175,7 +175,7 @@ void Machine::report(const Instruction& i, const Cursor& cursor) {
         if (bad[t] != 0) record_.meet({rule | place[t], value[t]});
 }
 
-void Machine::check_division(const Instruction& i, const Cursor& cursor) {
+void Machine::check_bounds(const Instruction& i, const Cursor& cursor) {
     const Operand* operands = code_.operands.data() + i.operands;
     const auto code = [&](int operand, std::uint32_t t) {
         const Operand o = operands[operand];
@@ -184,8 +184,8 @@ void Machine::check_division(const Instruction& i, const Cursor& cursor) {
     };
     for (std::uint32_t t = 0; t < (i.uniform ? 1 : cursor.threads); ++t)
         if (code(0, t) != 0)
-            checker_->unbounded_division(code_.divisions[i.info], convert::real(code(1, t)), convert::real(code(2, t)),
-                                         static_cast<int>(cursor.first + t));
+            checker_->out_of_bounds(code_.bounds[i.info], convert::real(code(1, t)), convert::real(code(2, t)),
+                                    static_cast<int>(cursor.first + t));
 }
 
 void Machine::mma(const Instruction& i, const Cursor& cursor) {

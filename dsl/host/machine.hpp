@@ -45,7 +45,7 @@ private:
     void meet_at_barrier();
     std::size_t count(Stop stop) const;
     void report(const Instruction& instruction, const Cursor& cursor);
-    void check_division(const Instruction& instruction, const Cursor& cursor);
+    void check_bounds(const Instruction& instruction, const Cursor& cursor);
     void access(const Instruction& instruction, const Cursor& cursor);
     void note(const Instruction& instruction, const Cursor& cursor);
     void mma(const Instruction& instruction, const Cursor& cursor);

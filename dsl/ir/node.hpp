@@ -79,7 +79,8 @@ struct Select {
 };
 struct Cast {  // by value: round to nearest even, saturating for e4m3; float to integer truncates
     Ref value;
-    static void fields(auto& s, auto&& f) { f("value", s.value); }
+    bool bounded = false;  // to e2m1: |value| < 7 or NaN, which needs less of a clamp
+    static void fields(auto& s, auto&& f) { f("value", s.value), f("bounded", s.bounded); }
 };
 struct Bitcast {  // same width, other meaning
     Ref value;

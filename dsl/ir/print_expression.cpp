@@ -234,7 +234,9 @@ struct ExpressionPrinter::Writer {
         call("lookup", all);
     }
     void write(const Node&, const Select& op, int) { call("select", {op.condition, op.a, op.b}); }
-    void write(const Node& n, const Cast& op, int) { call(name_of(n.type), {op.value}); }
+    void write(const Node& n, const Cast& op, int) {
+        call(op.bounded ? "bounded_" + std::string(name_of(n.type)) : name_of(n.type), {op.value});
+    }
     void write(const Node& n, const Bitcast& op, int) {
         std::string name = "bitcast<" + std::string(name_of(n.type));
         if (n.shape.rank() == 1) name += "x" + std::to_string(n.shape[0]);

@@ -97,7 +97,11 @@ struct NodeRules {
         same_shape(op.condition);
         for (Ref side : {op.a, op.b}) same_type(side), same_shape(side);
     }
-    void operator()(const Cast& op) const { same_shape(op.value); }
+    void operator()(const Cast& op) const {
+        same_shape(op.value);
+        require(!op.bounded || (n.type == e2m1 && is_float(op.value->type)), "operand-type",
+                "only floats become e2m1 by a bounded cast");
+    }
     void operator()(const Bitcast& op) const {
         const bool words = at.program.stage == Stage::lowered;
         if (!words) same_shape(op.value);

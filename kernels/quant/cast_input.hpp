@@ -52,15 +52,25 @@ struct CastTensors {
     }
 };
 
-/// y = v · inv as codes. With inv a power of two and v in BF16 the product is exact in BF16, two at a time.
+/// Codes of values that lie within the format's range but for rounding, or are NaN.
+template <Element Out, Element T, int R>
+Value<Out, R> codes_in_range(const Value<T, R>& y) {
+    if constexpr (Out == e2m1)
+        return cast_bounded<Out>(y);
+    else
+        return cast<Out>(y);
+}
+
+/// y = v · inv as codes, where inv is that of the largest of these v. With inv a power of two and v in BF16 the product
+/// is exact in BF16, two at a time.
 template <Element Out, int R>
 Value<Out, R> encode(const Value<bf16, R>& v, const Value<f32, R>& inv, bool power_of_two) {
-    if (Out == e2m1 && power_of_two) return cast<Out>(v * cast<bf16>(inv));
-    return cast<Out>(cast<f32>(v) * inv);
+    if (Out == e2m1 && power_of_two) return codes_in_range<Out>(v * cast<bf16>(inv));
+    return codes_in_range<Out>(cast<f32>(v) * inv);
 }
 template <Element Out, int R>
 Value<Out, R> encode(const Value<f32, R>& v, const Value<f32, R>& inv, bool) {
-    return cast<Out>(v * inv);
+    return codes_in_range<Out>(v * inv);
 }
 
 }  // namespace tessera::quant

@@ -27,12 +27,13 @@ Value<f32, 4> largest_magnitude(const Value<e4m3, 4>& codes) {
 }
 
 /// Decoded values times a factor as codes. With powers of two to E2M1 the product is exact in FP16 wherever it matters:
-/// a factor past 2¹² meets zeros only.
+/// a factor past 2¹² meets zeros only. Scales that are powers of two have no sign, so that no product is larger than
+/// that of the largest value.
 template <Element Out, int R>
 Value<Out, R> recoded(const Value<f16, R>& v, const Value<f32, R>& factor, bool exact) {
     if (Out != e2m1 || !exact) return cast<Out>(cast<f32>(v) * factor);
     const auto past = (factor > 4096.0f) & (factor < std::numeric_limits<float>::infinity());
-    return cast<Out>(v * cast<f16>(select(~past, factor, 4096.0f)));
+    return codes_in_range<Out>(v * cast<f16>(select(~past, factor, 4096.0f)));
 }
 /// The same of codes. Those of E2M1 in a group share a factor, and so a table. NaN, which an infinite factor makes of
 /// zeros, has no sign.

@@ -43,6 +43,7 @@ public:
     Ref less(Ref a, Ref b) { return binary(BinaryOp::lt, a, b); }
     Ref unary(UnaryOp op, Ref a) { return make(a->type, a->shape, ir::Unary{op, a}); }
     Ref cast(Element to, Ref a) { return make(to, a->shape, ir::Cast{a}); }
+    Ref bounded_cast(Element to, Ref a) { return make(to, a->shape, ir::Cast{a, true}); }
     Ref bitcast(Element to, Ref a, Shape shape = {}) { return make(to, shape, ir::Bitcast{a}); }
     Ref select(Ref c, Ref a, Ref b) { return make(a->type, a->shape, ir::Select{c, a, b}); }
     Ref lane(Ref word, int lane) { return make(word->type, {}, ir::Lane{word, lane}); }

@@ -131,6 +131,23 @@ TEST_CASE("expressions: packs of casts are one conversion of all elements") {
     CHECK(b.word(b.cast(f16, h)) == "f16x2_from_f32(__uint_as_float(h[0] << 16), __uint_as_float(h[0] & 0xffff0000u))");
 }
 
+TEST_CASE("expressions: a pack is a bounded conversion only where all its casts are bounded") {
+    Bench b;
+    std::vector<Ref> full, halves;
+    for (int i = 0; i < 4; ++i) {
+        full.push_back(b.bounded_cast(e2m1, b.word(b.x, b.i(i))));
+        halves.push_back(b.bounded_cast(e2m1, b.lane(b.word(b.h, b.i(i / 2)), i % 2)));
+    }
+    CHECK(b.word(b.pack(full)) == "e2m1x4_from_bounded_f32(x[0], x[1], x[2], x[3])");
+    CHECK(b.scalar(full[1]) == "e2m1x1_from_bounded_f32(x[1])");
+    CHECK(b.word(b.pack(halves)) == "e2m1x4_from_bounded_bf16(h[0], h[1])");
+    CHECK(b.scalar(halves[0]) == "e2m1x2_from_bounded_bf16(h[0])");
+    full[2] = b.cast(e2m1, b.word(b.x, b.i(2)));
+    halves[3] = b.cast(e2m1, b.lane(b.word(b.h, b.i(1)), 1));
+    CHECK(b.word(b.pack(full)) == "e2m1x4_from_f32(x[0], x[1], x[2], x[3])");
+    CHECK(b.word(b.pack(halves)) == "e2m1x4_from_bf16(h[0], h[1])");
+}
+
 TEST_CASE("expressions: packs of casts to e2m1 and e5m6 are one conversion, bf16 by words") {
     Bench b;
     std::vector<Ref> x, full, halves, products;

@@ -87,20 +87,26 @@ inline u32 f16_toward_zero(float x) {
 
 // ---- e2m1
 
-inline u32 e2m1_top_from_f32(float y) {
-    const float z = std::fmax(fminf(y, 6.0f), -6.0f);
+/// What is done to values before they become codes: a clamp to ±6, or to 6 from above alone; NaN gives 6.
+enum class Clamp { both, above };
+
+inline u32 e2m1_top_from_f32(float y, Clamp clamp = Clamp::both) {
+    const float z = clamp == Clamp::above ? fminf(y, 6.0f) : std::fmax(fminf(y, 6.0f), -6.0f);
     const float e = larger_magnitude(uint_as_float(float_as_uint(z) & 0xff800000u), 1.0f);
     const u32 r = float_as_uint(std::fma(e, 4194307.0f, z));
     return r * 0x10000040u + (r & 0x80000000u);
 }
-inline u32 e2m1_from_f32(const float* values, int count) {
-    u32 r = e2m1_top_from_f32(values[count - 1]) >> 28;
-    for (int i = count - 2; i >= 0; --i) r = funnel_left(e2m1_top_from_f32(values[i]), r, 4);
+inline u32 e2m1_from_f32(const float* values, int count, Clamp clamp = Clamp::both) {
+    u32 r = e2m1_top_from_f32(values[count - 1], clamp) >> 28;
+    for (int i = count - 2; i >= 0; --i) r = funnel_left(e2m1_top_from_f32(values[i], clamp), r, 4);
     return r;
 }
 
-inline u32 e2m1_top_from_bf16x2(u32 y) {
-    const u32 z = halves([](u32 a, u32, u32) { return clamp_bf16(a); }, y);
+inline u32 e2m1_top_from_bf16x2(u32 y, Clamp clamp = Clamp::both) {
+    const auto least = [=](u32 a, u32, u32) {
+        return clamp == Clamp::above && real_of_bf16(a) < -6 ? a : clamp_bf16(a);
+    };
+    const u32 z = halves(least, y);
     const u32 e =
         halves([](u32 a, u32, u32) { return bf16_of(larger_magnitude(real_of_bf16(a), 1.0)); }, z & 0xff80ff80u);
     const u32 r =
@@ -113,16 +119,19 @@ inline u32 clamp_f16(u32 x) {  // to ±6; NaN gives 6
     if ((x & 0x7fff) > 0x4600) return 0x4600u | (x & 0x8000);
     return x;
 }
-inline u32 e2m1_top_from_f16x2(u32 y) {
-    const u32 z = halves([](u32 a, u32, u32) { return clamp_f16(a); }, y);
+inline u32 e2m1_top_from_f16x2(u32 y, Clamp clamp = Clamp::both) {
+    const auto least = [=](u32 a, u32, u32) {
+        return clamp == Clamp::above && a > 0xc600 && a <= 0xfc00 ? a : clamp_f16(a);
+    };
+    const u32 z = halves(least, y);
     const u32 e =
         halves([](u32 a, u32, u32) { return f16_of(larger_magnitude(real_of_f16(a), 1.0)); }, z & 0xfc00fc00u);
     const u32 r = halves([](u32 a, u32 b, u32 c) { return f16_of(real_of_f16(a) * real_of_f16(b) + real_of_f16(c)); },
                          e, 0x60006000u, z);
     return r * 4104u + (r & 0x80008000u);
 }
-inline u32 e2m1x2_from_f16(u32 a) {
-    const u32 r = e2m1_top_from_f16x2(a);
+inline u32 e2m1x2_from_f16(u32 a, Clamp clamp = Clamp::both) {
+    const u32 r = e2m1_top_from_f16x2(a, clamp);
     return (r >> 12 & 0x0fu) | (r >> 24 & 0xf0u);
 }
 inline u32 e2m1x8_from_f16(u32 a, u32 b, u32 c, u32 d) {
@@ -130,8 +139,8 @@ inline u32 e2m1x8_from_f16(u32 a, u32 b, u32 c, u32 d) {
     const u32 s = prmt(e2m1_top_from_f16x2(c), e2m1_top_from_f16x2(d), 0x7351);
     return (prmt(r, s, 0x5410) >> 4 & 0x0f0f0f0fu) | (prmt(r, s, 0x7632) & 0xf0f0f0f0u);
 }
-inline u32 e2m1x2_from_bf16(u32 a) {
-    const u32 r = e2m1_top_from_bf16x2(a);
+inline u32 e2m1x2_from_bf16(u32 a, Clamp clamp = Clamp::both) {
+    const u32 r = e2m1_top_from_bf16x2(a, clamp);
     return (r >> 12 & 0x0fu) | (r >> 24 & 0xf0u);
 }
 inline u32 e2m1x4_from_bf16(u32 a, u32 b) {

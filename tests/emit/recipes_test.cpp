@@ -96,6 +96,30 @@ TEST_CASE("recipes: every f16 to e2m1, in every place of a word") {
     CHECK(wrong == 0);
 }
 
+TEST_CASE("recipes: below 7 and for NaN, e2m1 needs no clamp from below") {
+    std::size_t wrong = 0, seen = 0;
+    for (const float x : f32_inputs()) {
+        if (std::fabs(x) >= 7) continue;
+        ++seen;
+        wrong += device::e2m1_from_f32(&x, 1, device::Clamp::above) != e2m1_by_definition(x);
+    }
+    for (u32 half = 0; half < 65536; ++half) {
+        const float brain = device::uint_as_float(half << 16);
+        if (!(std::fabs(brain) >= 7)) {
+            const u32 expected = e2m1_by_definition(brain) * 17;
+            wrong += device::e2m1x2_from_bf16(half | half << 16, device::Clamp::above) != expected;
+        }
+        if ((half & 0x7fff) < 0x4700 || (half & 0x7fff) > 0x7c00) {
+            const float x = (half & 0x7fff) > 0x7c00 ? NAN : static_cast<float>(device::real_of_f16(half));
+            wrong += device::e2m1x2_from_f16(half | half << 16, device::Clamp::above) != e2m1_by_definition(x) * 17;
+        }
+    }
+    CHECK(seen > 2'000'000);
+    CHECK(wrong == 0);
+    const float below = -9;
+    CHECK(device::e2m1_from_f32(&below, 1, device::Clamp::above) != e2m1_by_definition(below));  // so the bound matters
+}
+
 TEST_CASE("recipes: codes looked up in tables of any bits, in every place of a word") {
     std::mt19937 random(17);
     std::size_t wrong = 0;

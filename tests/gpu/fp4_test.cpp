@@ -27,7 +27,9 @@ constexpr std::int64_t chunk = std::int64_t{1} << 28;  // elements a launch
 
 /// "y", of `to`, gets in element i the cast of the number with bits (start + i) · factor, packed by `pack`. A word of
 /// two bf16 or f16 counts as one number and gives two elements.
-ir::Program encode(Element from, Element to, int pack) {
+enum class Range { all, bounded };
+
+ir::Program encode(Element from, Element to, int pack, Range range = Range::all) {
     Builder b(std::string("encode_") + name_of(from) + "_" + name_of(to) + "_by_" + std::to_string(pack));
     const Ref n = b.parameter(b.scalar("n", i64, threads * per_thread));
     const Ref start = b.parameter(b.scalar("start", u32)), factor = b.parameter(b.scalar("factor", u32));
@@ -43,7 +45,7 @@ ir::Program encode(Element from, Element to, int pack) {
                                     b.constant(u32, static_cast<std::uint64_t>(j / numbers)));
             const Ref bits = b.mul(b.add(start, place), factor);
             const Ref value = numbers == 2 ? b.lane(b.bitcast(from, bits, {2}), j % 2) : b.bitcast(f32, bits);
-            casts.push_back(b.cast(to, value));
+            casts.push_back(range == Range::bounded ? b.bounded_cast(to, value) : b.cast(to, value));
         }
         for (int j = 0; j < step; j += pack)
             words.push_back(pack == 1 ? casts[static_cast<std::size_t>(j)]
@@ -135,7 +137,16 @@ std::int64_t count_wrong(std::int64_t n, const Fn& wrong) {
     return total;
 }
 
-/// Converts (start + i) · factor for i in [0, n) and compares with expected(bits).
+/// Of what has no code.
+constexpr Word any = ~Word{0};
+
+/// The code where a bounded conversion has to give it.
+Word bounded_e2m1_of(Word bits) {
+    const Word m = bits & 0x7fffffff;
+    return m < 0x40e00000 || m > 0x7f800000 ? e2m1_of(bits) : any;
+}
+
+/// Converts (start + i) · factor for i in [0, n) and compares with expected(i), unless that is `any`.
 template <class Fn>
 std::int64_t wrong_codes(const CompiledKernel& kernel, Element to, Word start, Word factor, std::int64_t n,
                          const Fn& expected) {
@@ -144,7 +155,10 @@ std::int64_t wrong_codes(const CompiledKernel& kernel, Element to, Word start, W
     kernel.launch(s, {y}, {Scalar("start", start), Scalar("factor", factor)});
     const Tensor host = y.to_host(s);
     const auto* data = host.as<std::uint8_t>();
-    return count_wrong(n, [&](std::int64_t i) { return code_at(data, to, i) != expected(i); });
+    return count_wrong(n, [&](std::int64_t i) {
+        const Word code = expected(i);
+        return code != any && code_at(data, to, i) != code;
+    });
 }
 
 struct Decoded {
@@ -220,43 +234,49 @@ void expect_decoded(Element from, Element to, int lanes, std::int64_t n, Word (*
     CHECK(wrong == 0);
 }
 
-/// All words of two halves; `bits_of_half` gives those of the same number in f32. `middle`: around the thresholds.
-void expect_pairs_encoded(Element half, Word middle, Word (*bits_of_half)(Word)) {
-    std::vector<std::uint8_t> codes(65536);
-    for (Word i = 0; i < 65536; ++i) codes[i] = static_cast<std::uint8_t>(e2m1_of(bits_of_half(i)));
+/// All words of two halves; `bits_of_half` gives those of the same number in f32. `middle`: around the thresholds. A
+/// bounded conversion has to be right where both halves are within bounds.
+void expect_pairs_encoded(Element half, Word middle, Word (*bits_of_half)(Word), Range range) {
+    std::vector<Word> codes(65536);
+    for (Word i = 0; i < 65536; ++i)
+        codes[i] = range == Range::bounded ? bounded_e2m1_of(bits_of_half(i)) : e2m1_of(bits_of_half(i));
     const auto expected = [&codes](Word first) {
         return [&codes, first](std::int64_t i) -> Word {
-            const Word word = first + static_cast<Word>(i / 2);
-            return codes[i % 2 == 0 ? word & 0xffff : word >> 16];
+            const Word word = first + static_cast<Word>(i / 2), low = codes[word & 0xffff], high = codes[word >> 16];
+            return low == any || high == any ? any : i % 2 == 0 ? low : high;
         };
     };
-    const CompiledKernel by_8 = compiled(encode(half, e2m1, 8));
+    const CompiledKernel by_8 = compiled(encode(half, e2m1, 8, range));
     for (std::uint64_t start = 0; start < std::uint64_t{1} << 32; start += static_cast<std::uint64_t>(chunk / 2))
         CHECK(wrong_codes(by_8, e2m1, static_cast<Word>(start), 1, chunk, expected(static_cast<Word>(start))) == 0);
     for (const int pack : {4, 2})
-        CHECK(wrong_codes(compiled(encode(half, e2m1, pack)), e2m1, middle, 1, 1 << 26, expected(middle)) == 0);
+        CHECK(wrong_codes(compiled(encode(half, e2m1, pack, range)), e2m1, middle, 1, 1 << 26, expected(middle)) == 0);
 }
 
 }  // namespace
 
 TEST_CASE("every f32 becomes its e2m1") {
-    const CompiledKernel by_8 = compiled(encode(f32, e2m1, 8));
-    for (std::uint64_t start = 0; start < std::uint64_t{1} << 32; start += static_cast<std::uint64_t>(chunk)) {
-        const Word first = static_cast<Word>(start);
-        CHECK(wrong_codes(by_8, e2m1, first, 1, chunk,
-                          [first](std::int64_t i) { return e2m1_of(first + static_cast<Word>(i)); }) == 0);
+    for (const Range range : {Range::all, Range::bounded}) {
+        const auto code_of = range == Range::bounded ? &bounded_e2m1_of : &e2m1_of;
+        const CompiledKernel by_8 = compiled(encode(f32, e2m1, 8, range));
+        for (std::uint64_t start = 0; start < std::uint64_t{1} << 32; start += static_cast<std::uint64_t>(chunk)) {
+            const Word first = static_cast<Word>(start);
+            CHECK(wrong_codes(by_8, e2m1, first, 1, chunk,
+                              [=](std::int64_t i) { return code_of(first + static_cast<Word>(i)); }) == 0);
+        }
+        for (const int pack : {4, 2})
+            CHECK(wrong_codes(compiled(encode(f32, e2m1, pack, range)), e2m1, 0x3e000000, 1, 1 << 26,
+                              [=](std::int64_t i) { return code_of(0x3e000000 + static_cast<Word>(i)); }) == 0);
     }
-    for (const int pack : {4, 2})
-        CHECK(wrong_codes(compiled(encode(f32, e2m1, pack)), e2m1, 0x3e000000, 1, 1 << 26,
-                          [](std::int64_t i) { return e2m1_of(0x3e000000 + static_cast<Word>(i)); }) == 0);
 }
 
 TEST_CASE("every pair of bf16 becomes its e2m1") {
-    expect_pairs_encoded(bf16, 0x3e000000, [](Word code) { return code << 16; });
+    for (const Range range : {Range::all, Range::bounded})
+        expect_pairs_encoded(bf16, 0x3e000000, [](Word code) { return code << 16; }, range);
 }
 
 TEST_CASE("every pair of f16 becomes its e2m1") {
-    expect_pairs_encoded(f16, 0x34000000, [](Word code) {
+    const auto bits_of_half = [](Word code) -> Word {
         const Word sign = code >> 15 << 31, exponent = code >> 10 & 31, mantissa = code & 0x3ff;
         if (exponent == 31) return sign | 0x7f800000u | mantissa << 13;
         if (exponent != 0) return sign | (exponent + 112) << 23 | mantissa << 13;
@@ -264,7 +284,8 @@ TEST_CASE("every pair of f16 becomes its e2m1") {
         Word bits = 0;
         std::memcpy(&bits, &subnormal, 4);
         return sign | bits;
-    });
+    };
+    for (const Range range : {Range::all, Range::bounded}) expect_pairs_encoded(f16, 0x34000000, bits_of_half, range);
 }
 
 TEST_CASE("f32 becomes e5m6: a sixteenth of all patterns, spread evenly") {

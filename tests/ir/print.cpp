@@ -168,6 +168,7 @@ TEST_CASE("every kind of node has a spelling") {
     CHECK(print(b.node(i64, {4, 2}, Least{b.node(i64, {4, 8}, Coordinate{1}), 1, 1, 3})) ==
           "least(coordinate(axis 1 of [4, 8]), ranks 1 to 3, axis 1)");
     CHECK(print(b.node(f32, {}, Fma{b.real(2.0f), b.real(3.0f), b.real(-1.0f)})) == "fma(2.0, 3.0, -1.0)");
+    CHECK(print(b.node(e2m1, {}, Cast{b.real(2.0f), true})) == "bounded_e2m1(2.0)");
     CHECK(print(b.binary(BinaryOp::div_bounded, b.real(2.0f), b.real(3.0f))) == "divide_bounded(2.0, 3.0)");
 }
 

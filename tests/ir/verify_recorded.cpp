@@ -130,6 +130,8 @@ TEST_CASE("operands fit their operations") {
         {"operand-type", "not the node's",
          [](R& s) { put(s, i64, {}, Select{s.constant(boolean, 1), s.wide(1), s.narrow(1)}); }},
         {"operand-shape", "not the node's", [](R& s) { put(s, f32, {4}, Cast{tile(s)}); }},
+        {"operand-type", "bounded cast", [](R& s) { put(s, e4m3, {4, 1024}, Cast{tile(s), true}); }},
+        {"operand-type", "bounded cast", [](R& s) { put(s, e2m1, {4, 8}, Cast{ints(s), true}); }},
         {"operand-type", "keeps the width", [](R& s) { put(s, u32, {4, 1024}, Bitcast{tile(s)}); }},
         {"operand-missing", "operand is missing",
          [](R& s) { put(s, i64, {}, Binary{BinaryOp::add, s.wide(1), nullptr}); }},

@@ -124,6 +124,29 @@ TEST_CASE("exp, fma and divide_bounded", "[front]") {
     CHECK(y[16 + 7] == 3 * 0x1p-99f);
 }
 
+TEST_CASE("cast_bounded gives the codes of cast within its bounds, and is the caller's past them", "[front]") {
+    const Program p = record("codes", [](Kernel& k) {
+        const auto x = k.input<f32>("x", {24});
+        const auto y = k.output<e2m1>("y", {3, 24});
+        k.grid(1);
+        const auto v = load(x.window({24}, {0}));
+        store(y[0].window({24}, {0}), cast_bounded<e2m1>(v));
+        store(y[1].window({24}, {0}), cast_bounded<e2m1>(cast<bf16>(v)));
+        store(y[2].window({24}, {0}), cast_bounded<e2m1>(cast<f16>(v)));
+    });
+    const float nan = std::nanf("");
+    std::vector<float> x = {0,     -0.0f, 0.25f, -0.25f, 0.5f, -0.75f, 1,  -1.25f, 1.5f,   -1.75f, 2,   -2.5f,
+                            -2.5f, 3,     -3.5f, 4,      -5,   5.5f,   -6, 6,      -6.75f, 6.75f,  nan, -nan};
+    const std::uint8_t codes[] = {0x80, 0x80, 0xa1, 0xa2, 0xc3, 0xc4, 0x5c, 0x6e, 0x7e, 0x7f, 0x7f, 0x77};
+    std::vector<std::uint8_t> y(36, 0x55), expected;
+    for (int row = 0; row < 3; ++row) expected.insert(expected.end(), std::begin(codes), std::end(codes));
+    run(p, {x.data(), y.data()}, {});
+    CHECK(y == expected);
+    x[5] = -7;
+    CHECK_THROWS_WITH(run(p, {x.data(), y.data()}, {}),
+                      Catch::Contains("the bounded cast of -7 to e2m1 leaves its range"));
+}
+
 TEST_CASE("one element of a tensor as a number, gathered through another", "[front]") {
     const Program p = record("gather", [](Kernel& k) {
         const Dim n = k.dim("n");

@@ -48,6 +48,7 @@ extern "C" __global__ void __launch_bounds__(128) per_token_cast(
 ) {
     const long long block = blockIdx.x;
     const int thread = threadIdx.x;
+    __builtin_assume(thread >= 0);
 #line 12 "cast.cpp"
     // x.block({4, 1024})
     const long long row = block * 4;

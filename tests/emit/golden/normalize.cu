@@ -22,6 +22,7 @@ extern "C" __global__ void __launch_bounds__(32) normalize(
 ) {
     const long long block = blockIdx.x;
     const int thread = threadIdx.x;
+    __builtin_assume(thread >= 0);
     float total[1];  // sum of squares
     total[0] = 0.0f;
     #pragma unroll 1

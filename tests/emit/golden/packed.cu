@@ -173,6 +173,7 @@ extern "C" __global__ void __launch_bounds__(128) packed(
 ) {
     const long long block = blockIdx.x;
     const int thread = threadIdx.x;
+    __builtin_assume(thread >= 0);
     const long long first = (block * 128 + thread) * 32;
     const bool in = first < n;
     unsigned h[4];  // 8 bf16

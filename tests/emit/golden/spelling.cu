@@ -28,6 +28,7 @@ extern "C" __global__ void __launch_bounds__(128) spelling(
     int float_2                         // i32
 ) {
     const int thread = threadIdx.x;
+    __builtin_assume(thread >= 0);
     // two
     // lines, the first ends in a backslash \.
 #line 7 "C:\\kernels\\a \"b\".cpp"

@@ -38,6 +38,7 @@ extern "C" __global__ void __launch_bounds__(64) transpose(
 ) {
     const long long block = blockIdx.x;
     const int thread = threadIdx.x;
+    __builtin_assume(thread >= 0);
     __shared__ __align__(128) unsigned char shared_memory[8192];
     unsigned short* const tile = reinterpret_cast<unsigned short*>(shared_memory);  // u16 [64, 64], XOR swizzle (bits 3, base 3, shift 6)
     const long long tiles = (n + 63) / 64;
