@@ -1,0 +1,6 @@
+// expect: this element type has no arithmetic; cast<f32>(v) first
+#include <tessera/dsl.hpp>
+
+using namespace tessera;
+
+auto wrong(const Value<e4m3, 2>& a) { return -a; }

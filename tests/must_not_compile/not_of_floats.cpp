@@ -1,0 +1,6 @@
+// expect: ~ is for masks and integers
+#include <tessera/dsl.hpp>
+
+using namespace tessera;
+
+auto wrong(const Value<f32, 2>& a) { return ~a; }
