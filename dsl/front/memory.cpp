@@ -324,8 +324,17 @@ void set_threads(int threads, int least_blocks, const Place& place) {
         throw UsageError(place, fmt::format("{} threads: a block has a power of two from 32 to 1024", threads));
     if (least_blocks < 0 || least_blocks > 32)
         throw UsageError(place, fmt::format("{} blocks of a multiprocessor; it holds from 1 to 32", least_blocks));
-    Recorder::active(place).program().threads = threads;
-    Recorder::active(place).program().least_blocks = least_blocks;
+    Recorder& r = Recorder::active(place);
+    if (!r.program().roles.empty())
+        throw UsageError(place,
+                         "k.threads after k.roles, whose warps make up the block; leave it out, or call it ahead of "
+                         "them with as many threads");
+    if (r.threads_set != 0 && r.threads_set != threads)
+        throw UsageError(place, fmt::format("k.threads({}) after k.threads({}); a kernel has one number of threads: "
+                                            "call it once",
+                                            threads, r.threads_set));
+    r.threads_set = r.program().threads = threads;
+    r.program().least_blocks = least_blocks;
 }
 
 void set_dependent_launch(const Place& place) {

@@ -19,9 +19,10 @@ public:
         if (engine == ir::Copies::vectors) return;
         if (r_.in_loop())
             throw UsageError(
-                place,
-                "a pipeline of bulk copies stands in a loop or condition, or one by tensor maps; write one "
-                "pipeline over all iterations, or copy by vectors");
+                place, fmt::format("k.pipelined with .engine = Copies::{} stands in a loop or condition, where only a "
+                                   "pipeline by vectors may: write one pipeline over all iterations at the top level "
+                                   "of the kernel, or leave the engine out",
+                                   engine == ir::Copies::bulk ? "bulk" : "tensor"));
         full_ = r_.mbarriers("full", stages, place);
         r_.append(place, ir::InitMbarriers{full_});
     }

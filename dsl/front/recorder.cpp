@@ -107,12 +107,19 @@ void Recorder::append_copy(const Place& place, ir::Copy copy) {
 }
 
 int Recorder::mbarriers(const char* what, int stages, const Place& place) {
-    std::string name = what;
-    for (int n = 2; std::find(names_.begin(), names_.end(), name) != names_.end(); ++n)
-        name = fmt::format("{}_{}", what, n);
-    names_.push_back(name);
-    program_->shared.push_back({name, u64, Shape{stages}, {}, place});
+    unnamed_.push_back(program_->shared.size());
+    program_->shared.push_back({what, u64, Shape{stages}, {}, place});
     return static_cast<int>(program_->shared.size()) - 1;
+}
+
+void Recorder::name_mbarriers() {
+    for (std::size_t tile : unnamed_) {
+        std::string& name = program_->shared[tile].name;
+        const std::string what = name;
+        for (int n = 2; std::find(names_.begin(), names_.end(), name) != names_.end(); ++n)
+            name = fmt::format("{}_{}", what, n);
+        names_.push_back(name);
+    }
 }
 
 Ref Recorder::bind(Element type, const Shape& shape, const Place& place, ir::Op op) {
@@ -232,6 +239,7 @@ Program record(const char* name, FunctionRef<Kernel&> body, const Place& place) 
     Kernel kernel(recorder.id());
     body(kernel);
     if (!recorder.grid_set) throw UsageError(place, fmt::format("kernel {} sets no grid; call k.grid(…) once", name));
+    recorder.name_mbarriers();
     if (!recorder.program().roles.empty() || !recorder.rings.empty()) recorder.finish_roles();
     return Program(recorder.release());
 }

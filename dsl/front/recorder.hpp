@@ -56,8 +56,10 @@ public:
     void set_pipeline(const Pipeline* pipeline) { pipeline_ = pipeline; }
     bool issues_copies() const { return pipeline_ != nullptr; }
     void append_copy(const Place& place, ir::Copy copy);
-    /// A tile of mbarriers for a pipeline's stages, by a name that nothing has.
+    /// A tile of mbarriers for the stages of a pipeline or ring.
     int mbarriers(const char* what, int stages, const Place& place);
+    /// Gives the tiles that the writer did not name names that he has not given either.
+    void name_mbarriers();
     void close_scope() noexcept;
     bool in_loop() const { return open_.size() > 1; }
 
@@ -81,6 +83,7 @@ public:
     void finish_roles();
 
     bool grid_set = false;
+    int threads_set = 0;  // by k.threads; 0: not
     std::vector<Ring> rings;
 
 private:
@@ -102,7 +105,8 @@ private:
     std::vector<int> depth_;           // by node id: operations down to what is bound
     std::vector<int> variable_scope_;  // by variable
     std::vector<std::string> names_;
-    std::vector<int> role_of_scope_;  // by scope
+    std::vector<std::size_t> unnamed_;  // shared tiles, by index
+    std::vector<int> role_of_scope_;    // by scope
     const Pipeline* pipeline_ = nullptr;
     ir::Body prologue_;  // what stands first in the role that is open
     int scopes_ = 1;

@@ -135,6 +135,12 @@ void roles(const RoleOptions* options, const FunctionRef<>* bodies, int count, c
                                      options[i].registers, place});
         warps += options[i].warps;
     }
+    if (r.threads_set != 0 && r.threads_set != 32 * warps)
+        throw UsageError(place,
+                         fmt::format("k.threads({}) stands ahead of k.roles with {} warps, which are {} threads: "
+                                     "roles share out all warps of the block; leave k.threads out, or give the "
+                                     "roles {} warps",
+                                     r.threads_set, warps, 32 * warps, r.threads_set / 32));
     r.program().threads = 32 * warps;
     for (int i = 0; i < count; ++i) {
         ir::Body& opened = r.open_role(i, place);

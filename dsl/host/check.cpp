@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
+#include "dsl/host/check_roles.hpp"
 #include "dsl/host/check_where.hpp"
 
 namespace tessera::host {
@@ -42,7 +43,8 @@ AccessChecker::AccessChecker(const Launch& launch, const Code& code)
       copies_(static_cast<std::size_t>(launch.program.shared_bytes)),
       products_(code.products.empty() ? 0 : static_cast<std::size_t>(launch.program.shared_bytes)) {
     const ir::Program& p = launch.program;
-    if (!p.shared.empty())
+    by_roles_ = stored_by_roles(p);
+    if (!p.shared.empty() || !p.roles.empty())
         history_.emplace(static_cast<std::size_t>(p.shared_bytes), smallest_access(p), p.threads, p.roles);
 }
 
@@ -52,6 +54,7 @@ void AccessChecker::begin_block(std::int64_t block) {
     arrivals_.clear();
     products_.clear();
     unfenced_.clear();
+    stores_.clear();
     if (history_) history_->begin_block();
 }
 
@@ -80,7 +83,7 @@ void AccessChecker::check(const AccessInfo& info, const VectorAccess& access, co
         check_offset(at);
         check_alignment(at);
         if (at.global())
-            check_sources(at);
+            check_sources(at), check_roles(at);
         else
             check_copies(at), check_operands(at), check_fence(at), check_order(at);
     }
@@ -187,10 +190,10 @@ void AccessChecker::check_order(const Where& at) {
         at.info.place,
         fmt::format(
             "kernel '{}': race on shared memory: {} by thread {} is not ordered after the {} of '{}' by thread {} "
-            "at {} ({}); put a barrier between the two",
+            "at {} ({}); {}",
             launch_.program.name, describe(at), at.thread, kind_of(other),
             launch_.program.shared[static_cast<std::size_t>(other.memory)].name, found.other.thread,
-            place_text(other.place), describe_block()));
+            place_text(other.place), describe_block(), order_cure(at.info, at.thread, found.other)));
 }
 
 void AccessChecker::undefined_word(const UndefinedRead& read) const {

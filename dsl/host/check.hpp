@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "dsl/host/box.hpp"
@@ -74,6 +75,10 @@ private:
     void check_order(const Where& at);
     void check_copies(const Where& at);
     void check_sources(const Where& at);
+    void check_roles(const Where& at);
+    int role_of(int thread) const;
+    std::string order_cure(const AccessInfo& info, int thread, const SharedHistory::Touch& other) const;
+    std::string copy_cure(const AccessInfo& copy) const;
     void check_operands(const Where& at);
     void read_for_product(std::size_t byte, const AccessInfo& info, int first_thread);
     CopySource source_of(const Where& at) const;
@@ -90,7 +95,9 @@ private:
     const Code& code_;
     std::optional<SharedHistory> history_;
     CopiesUnderWay copies_;
-    std::vector<CopySource> sources_;  // by thread: of the copy being looked at
+    std::vector<CopySource> sources_;                                  // by thread: of the copy being looked at
+    std::vector<bool> by_roles_;                                       // by tensor: several roles store to it
+    std::unordered_map<std::uintptr_t, SharedHistory::Touch> stores_;  // to these, by address; of the latest role
     ProductsUnderWay products_;
     struct Arrivals {
         Clock gathered, complete;  // what those know that have arrived, up to the last phase that is complete

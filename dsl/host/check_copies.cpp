@@ -17,10 +17,9 @@ void AccessChecker::check_copies(const Where& at) {
     const auto bytes = static_cast<std::size_t>(at.bytes());
     if (const std::size_t other = copies_.meets(byte, bytes); other != CopiesUnderWay::none)
         throw UsageError(at.info.place,
-                         fmt::format("kernel '{}': {} meets a copy that is under way, started at {} ({}); put "
-                                     "wait_copies() between the two",
+                         fmt::format("kernel '{}': {} meets a copy that is under way, started at {} ({}); {}",
                                      launch_.program.name, describe(at), place_text(code_.accesses[other].place),
-                                     describe_thread(at)));
+                                     describe_thread(at), copy_cure(code_.accesses[other])));
     if (at.info.copy)
         copies_.start({byte, byte + bytes, static_cast<std::size_t>(&at.info - code_.accesses.data()), at.thread,
                        counted_by_, sources_[static_cast<std::size_t>(at.thread)]});
@@ -42,11 +41,13 @@ void AccessChecker::check_sources(const Where& at) {
     if (at.info.copied) sources_[static_cast<std::size_t>(at.thread)] = source_of(at);
     if (!at.info.store) return;
     if (const std::size_t other = copies_.reads(source_of(at)); other != CopiesUnderWay::none)
-        throw UsageError(at.info.place,
-                         fmt::format("kernel '{}': {} changes what a copy that is under way reads, started at {} ({}); "
-                                     "put wait_copies() between the two",
-                                     launch_.program.name, describe(at), place_text(code_.accesses[other].place),
-                                     describe_thread(at)));
+        throw UsageError(
+            at.info.place,
+            fmt::format("kernel '{}': {} changes what a copy that is under way reads, started at {} ({}); {}",
+                        launch_.program.name, describe(at), place_text(code_.accesses[other].place),
+                        describe_thread(at),
+                        code_.accesses[other].bulk ? "store to another tensor, or after the pipeline"
+                                                   : "put wait_copies() between the two"));
 }
 
 /// From now on the copying thread has written, and others are to be ordered after it.

@@ -57,8 +57,8 @@ void AccessChecker::read_for_product(std::size_t byte, const AccessInfo& info, i
                                      describe_block(), first_thread));
     };
     if (const std::size_t copy = copies_.meets(byte, ProductsUnderWay::piece); copy != CopiesUnderWay::none)
-        error(fmt::format("which a copy that is under way writes, started at {}; put wait_copies() between the two",
-                          place_text(code_.accesses[copy].place)));
+        error(fmt::format("which a copy that is under way writes, started at {}; {}",
+                          place_text(code_.accesses[copy].place), copy_cure(code_.accesses[copy])));
     if (products_.unseen(byte))
         error("which threads have written to without a fence for tensor cores; put it ahead of the barrier");
     products_.start({byte, index, first_thread});
@@ -67,8 +67,9 @@ void AccessChecker::read_for_product(std::size_t byte, const AccessInfo& info, i
         if (found.verdict == SharedHistory::Verdict::unwritten)
             error("where nothing has been written in this block; store to all of the tile before");
         if (found.verdict != SharedHistory::Verdict::fine)
-            error(fmt::format("not ordered after the store by thread {} at {}: a race; put a barrier between the two",
-                              found.other.thread, place_text(code_.accesses[found.other.access].place)));
+            error(fmt::format("not ordered after the store by thread {} at {}: a race; {}", found.other.thread,
+                              place_text(code_.accesses[found.other.access].place),
+                              order_cure(info, first_thread + 32 * warp, found.other)));
     }
 }
 

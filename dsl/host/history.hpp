@@ -48,6 +48,10 @@ public:
     /// An atomic addition: ordered like a read and a write, but not against other additions.
     Finding add(std::size_t byte, std::size_t bytes, int thread, std::size_t access);
 
+    /// For what is kept elsewhere: a touch of now, and whether the thread comes after one.
+    Touch now(int thread, std::size_t access) const;
+    bool ordered(const Touch& t, int thread) const;
+
 private:
     struct Readers {
         Touch latest, earlier;
@@ -60,10 +64,8 @@ private:
     void write_to(std::size_t piece, const Piece& written);
     const Touch* unordered_reader(std::size_t piece, int thread) const;
     bool happened(const Touch& t) const { return t.epoch >= block_start_; }
-    bool ordered(const Touch& t, int thread) const;
     bool over(const Touch& t, int thread) const;
     bool writer_ordered(const Piece& piece, int thread) const;
-    Touch now(int thread, std::size_t access) const;
     void note_reader(std::size_t piece, const Touch& touch);
     std::uint32_t& known(std::size_t warp, std::size_t other) { return known_[warp * epochs_.size() + other]; }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "dsl/ir/effects.hpp"
+#include "dsl/ir/meeting_stores.hpp"
 #include "dsl/ir/walk.hpp"
 
 namespace tessera::ir {
@@ -25,9 +26,11 @@ struct Mbarriers {
 /// What one role touches.
 struct Touched {
     Effects reads, writes;
-    std::map<int, std::set<int>> counted;  // shared tiles that only counted copies touch: by which mbarriers
-    std::set<int> otherwise;               // shared tiles touched in other ways
-    std::map<int, Place> waits;            // mbarriers waited for
+    std::set<int> loaded, stored, added;        // tensors, by what is done with them
+    std::vector<const Statement*> sure_stores;  // recorded
+    std::map<int, std::set<int>> counted;       // shared tiles that only counted copies touch: by which mbarriers
+    std::set<int> otherwise;                    // shared tiles touched in other ways
+    std::map<int, Place> waits;                 // mbarriers waited for
 };
 
 class Search {
@@ -124,10 +127,21 @@ private:
             if (!body) continue;
             Touched& t = touched_[static_cast<std::size_t>(body->role)];
             t.reads = reads_of(s), t.writes = writes_of(s);
+            t.sure_stores = sure_stores(body->body);
             for_each_statement(body->body, [&](const Statement& inner) { note(inner, body->role, t); });
         }
     }
+    static void note_tensors(const Statement& s, Touched& t) {
+        const bool adds = s.as<Accumulate>() || s.as<AtomicAdd>();
+        const auto note = [](const Effects& e, std::set<int>& tensors) {
+            for (const MemoryId& m : e.memories)
+                if (m.space == Space::global) tensors.insert(m.memory);
+        };
+        note(reads_of(s), adds ? t.added : t.loaded);
+        note(writes_of(s), adds ? t.added : t.stored);
+    }
     void note(const Statement& s, int role, Touched& t) {
+        if (!s.as<For>()) note_tensors(s, t);
         const auto* copy = s.as<Copy>();
         const auto* vector = s.as<CopyVector>();
         const auto* commit = s.as<CommitCopies>();
@@ -179,21 +193,60 @@ private:
 
     void memories() {
         for (std::size_t a = 0; a < touched_.size(); ++a)
-            for (std::size_t b = 0; b < touched_.size(); ++b)
-                if (a != b) two(static_cast<int>(a), static_cast<int>(b));
+            for (std::size_t b = 0; b < touched_.size(); ++b) {
+                if (a == b) continue;
+                tensors(static_cast<int>(a), static_cast<int>(b));
+                two(static_cast<int>(a), static_cast<int>(b));
+                if (a < b && !ring_between(a, b)) stores(static_cast<int>(a), static_cast<int>(b));
+            }
     }
-    /// What role a writes to and role b touches.
+    /// What role a writes to and role b touches in another way. Additions are not ordered among each other.
+    void tensors(int a, int b) {
+        const Touched &writer = touched_[static_cast<std::size_t>(a)], &other = touched_[static_cast<std::size_t>(b)];
+        const Place place = program_.roles[static_cast<std::size_t>(b)].place;
+        const auto told = [&](int tensor) {
+            return "tensor " + program_.tensors[static_cast<std::size_t>(tensor)].name + " is written to by role " +
+                   name(a) + " and ";
+        };
+        for (const std::set<int>* written : {&writer.stored, &writer.added})
+            for (int tensor : *written)
+                require(!other.loaded.count(tensor), "role-tensor", place,
+                        told(tensor) + "read by role " + name(b) +
+                            ", and nothing orders the two; read it in the role that writes it");
+        for (int tensor : writer.stored)
+            require(!other.added.count(tensor), "role-tensor", place,
+                    told(tensor) + "added to by role " + name(b) +
+                        ", and nothing orders the two; add to it by atomic_add in both, or write to it in one role");
+    }
+    /// Stores of both to the same elements of a tensor; the host executor sees those that are not sure.
+    void stores(int a, int b) {
+        for (const Statement* one : touched_[static_cast<std::size_t>(a)].sure_stores)
+            for (const Statement* two : touched_[static_cast<std::size_t>(b)].sure_stores) {
+                const Store &first = *one->as<Store>(), &second = *two->as<Store>();
+                require(
+                    !surely_meet(program_, first, second), "role-tensor", two->place,
+                    "roles " + name(a) + " and " + name(b) + " store to the same elements of tensor " +
+                        program_.tensors[static_cast<std::size_t>(first.view.memory)].name +
+                        ", and nothing orders the two; store them in one role, or give each role a part of its own");
+            }
+    }
+    bool ring_between(std::size_t a, std::size_t b) const {
+        const auto waits = [&](std::size_t one, std::size_t other) {
+            return std::any_of(touched_[one].waits.begin(), touched_[one].waits.end(), [&](const auto& wait) {
+                const auto m = mbarriers_.find(wait.first);
+                const int arrives = static_cast<int>(other);
+                return m != mbarriers_.end() &&
+                       (m->second.filled_by.count(arrives) > 0 || m->second.released_by.count(arrives) > 0);
+            });
+        };
+        return waits(a, b) || waits(b, a);
+    }
+    /// What role a writes to in shared memory and role b touches.
     void two(int a, int b) {
         const Touched &writer = touched_[static_cast<std::size_t>(a)], &other = touched_[static_cast<std::size_t>(b)];
         const Place place = program_.roles[static_cast<std::size_t>(b)].place;
         for (const MemoryId& m : writer.writes.memories) {
-            if (m.space == Space::global) {
-                const std::string& tensor = program_.tensors[static_cast<std::size_t>(m.memory)].name;
-                require(!other.reads.touches(m), "role-tensor", place,
-                        "tensor " + tensor + " is written to by role " + name(a) + " and read by role " + name(b) +
-                            ", and nothing orders the two; read it in the role that writes it");
-                continue;
-            }
+            if (m.space == Space::global) continue;
             const bool touches = other.reads.touches(m) || other.writes.touches(m);
             if (!touches || mbarriers_.count(m.memory)) continue;
             const auto ordered = [](const Touched& fills, const Touched& uses, int tile) {

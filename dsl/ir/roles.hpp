@@ -24,7 +24,8 @@ struct RoleFault {
     std::string text;
 };
 /// The first fault: warps and registers that do not fit the block, bodies that do not stand last, a wait for what
-/// nobody fills, a wrong number of arrivals, memory or registers that two roles touch and no ring orders.
+/// nobody fills, a wrong number of arrivals, memory or registers that two roles touch and no ring orders. Of stores to
+/// one tensor, those that surely meet.
 std::optional<RoleFault> find_role_fault(const Program& program);
 
 }  // namespace tessera::ir

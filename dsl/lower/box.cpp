@@ -115,12 +115,18 @@ private:
                 s.bits == tile_.swizzle.bits && s.base == tile_.swizzle.base && s.shift == tile_.swizzle.shift;
             if (same && row == bytes && whole == bytes && !copy_.to.axes.back().picked) return bytes;
         }
-        const int base = ir::engine_swizzle(32, bits_of(tile_.type)).base;
+        const std::string has = fmt::format(
+            "{} has rows of {} bytes under the swizzle (bits {}, base {}, shift {}), which the copy engine "
+            "does not write",
+            tile_.name, whole, tile_.swizzle.bits, tile_.swizzle.base, tile_.swizzle.shift);
+        if (whole == 32 || whole == 64 || whole == 128)
+            refuse(
+                "{}; declare the tile with operand_swizzle<{}>({}) and copy whole rows of it, or leave the swizzle out",
+                has, name_of(tile_.type), tile_.shape.back());
         refuse(
-            "the copy engine has no swizzle (bits {}, base {}, shift {}) for the rows of {} bytes of {}; rows of "
-            "32, 64 or 128 bytes it writes under bits 1, 2 or 3, base {}, shift 3: cut the tile into such rows, or "
-            "leave the swizzle out",
-            tile_.swizzle.bits, tile_.swizzle.base, tile_.swizzle.shift, whole, tile_.name, base);
+            "{}; cut the tile into rows of 32, 64 or 128 bytes, a tile [K / W, rows, W] with operand_swizzle<{}>(W), "
+            "or leave the swizzle out",
+            has, name_of(tile_.type));
     }
 
     void check_place(int alignment) const {

@@ -1,6 +1,7 @@
 #include "dsl/lower/expressions.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "dsl/ir/walk.hpp"
@@ -188,6 +189,24 @@ std::int64_t Facts::find_divisor(Ref node) const {
         if (b->op == BinaryOp::mul) return std::min(most, divisor(b->a) * divisor(b->b));
         if (b->op == BinaryOp::add || b->op == BinaryOp::sub) return std::min(divisor(b->a), divisor(b->b));
     }
+    return 1;
+}
+
+/// The largest factor of n that is known to divide the number.
+std::int64_t Facts::common_factor(Ref node, std::int64_t n) const {
+    return remembered(factors_[n], node, [&] { return find_common_factor(node, n); });
+}
+
+std::int64_t Facts::find_common_factor(Ref node, std::int64_t n) const {
+    std::int64_t value = 0;
+    if (constant_value(node, value)) return std::gcd(value % n, n);
+    if (const auto* p = node->as<ir::Parameter>())
+        return std::gcd(program_.scalars[static_cast<std::size_t>(p->index)].multiple_of, n);
+    const auto* b = node->as<ir::Binary>();
+    if (!b) return 1;
+    const auto of = [&](Ref operand) { return common_factor(operand, n); };
+    if (b->op == BinaryOp::mul) return std::gcd(of(b->a) * of(b->b), n);
+    if (b->op == BinaryOp::add || b->op == BinaryOp::sub) return std::gcd(of(b->a), of(b->b));
     return 1;
 }
 

@@ -47,7 +47,7 @@ private:
 /// The value of a constant whole number.
 bool constant_value(Ref node, std::int64_t& value);
 
-/// Whether a number is surely a multiple of n.
+/// Whether a number is surely a multiple of n, by its constants alone.
 bool is_multiple(Ref number, std::int64_t n);
 
 /// What is known of rank-0 whole numbers of a program.
@@ -56,6 +56,9 @@ public:
     explicit Facts(const ir::Program& program) : program_(program) {}
     /// Largest power of two (≤ 2^30) known to divide it; 2^30 for 0.
     std::int64_t divisor(Ref node) const;
+    /// Whether it is surely a multiple of n, from 1 to 2^30: any number, by what its parts are known to be multiples
+    /// of.
+    bool is_multiple(Ref node, std::int64_t n) const { return common_factor(node, n) == n; }
     /// Largest possible value, or −1 if none is known. Blocks and loops count from 0.
     std::int64_t upper_bound(Ref node) const;
     /// Whether it can never be below 0. Blocks, loops and the extents of tensors never are.
@@ -67,6 +70,8 @@ private:
     template <class Value, class Find>
     Value remembered(std::unordered_map<Ref, Value>& known, Ref node, Find&& find) const;
     std::int64_t find_divisor(Ref node) const;
+    std::int64_t common_factor(Ref node, std::int64_t n) const;
+    std::int64_t find_common_factor(Ref node, std::int64_t n) const;
     std::int64_t find_upper_bound(Ref node) const;
     bool find_non_negative(Ref node) const;
     /// How many values a block index or loop counter takes, from 0; null for anything else.
@@ -74,6 +79,7 @@ private:
     const ir::Program& program_;
     mutable std::unordered_map<Ref, std::int64_t> divisors_, bounds_;
     mutable std::unordered_map<Ref, bool> signs_;
+    mutable std::unordered_map<std::int64_t, std::unordered_map<Ref, std::int64_t>> factors_;  // by n
 };
 
 }  // namespace tessera::lower

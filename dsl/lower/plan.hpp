@@ -79,6 +79,12 @@ Layout copy_layout(const ir::Program& program, const ir::Copy& copy, const Place
 /// it cannot do and what would help.
 ir::TensorMap box_of(const ir::Program& program, const ir::Copy& copy, const Place& place);
 
+/// A bulk copy's piece of these extents: a row of it, `vector` elements along the tile's axis `axis` (−1: none is
+/// contiguous on both sides), for each thread of the first warp. Errors: UsageError that says what cannot be moved so
+/// and what would help.
+Layout bulk_layout(const ir::Program& program, const ir::Copy& copy, const Shape& extents, const Place& place,
+                   const Target& target, int axis, int& vector);
+
 /// Index into View::axes of each tile axis.
 std::vector<int> tile_axes(const ir::View& view);
 

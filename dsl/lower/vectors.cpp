@@ -71,57 +71,6 @@ int longest_vector(const ir::Program& program, const ir::View& view, const Targe
 
 namespace {
 
-/// Why no row of the piece can be moved in bulk, and the cure. vector: what one access may move, in elements.
-std::string bulk_fault(const ir::Program& program, const ir::Copy& copy, int axis, std::int64_t row, int vector) {
-    const ir::SharedTile& tile = program.shared[static_cast<std::size_t>(copy.to.memory)];
-    const ir::TensorParam& tensor = program.tensors[static_cast<std::size_t>(copy.from.memory)];
-    if (axis < 0) return fmt::format("no axis of the piece is contiguous both in {} and in {}", tensor.name, tile.name);
-    if (vector * bits_of(tile.type) % 128 != 0)
-        return fmt::format(
-            "{} is read in vectors of {} {} only; record alignments and multiples (align, multiple_of), and choose "
-            "extents, strides and offsets of 16 bytes where they are numbers",
-            tensor.name, vector, name_of(tile.type));
-    if (row * bits_of(tile.type) % 128 != 0)
-        return fmt::format("a row of {} {} is no multiple of 16 bytes; choose a tile whose rows are", row,
-                           name_of(tile.type));
-    if (tile.swizzle.bits != 0) return fmt::format("{} has a swizzle; declare it without one", tile.name);
-    const auto along = static_cast<std::size_t>(tile_axes(copy.from)[static_cast<std::size_t>(axis)]);
-    const ir::Axis& a = tensor.axes[along];
-    if (a.inner != 1) return fmt::format("axis {} of {} is packed; declare the tensor without", along, tensor.name);
-    const Ref offset = copy.from.axes[along].offset;
-    if (Facts(program).inside(offset, row, a.extent)) return "";
-    std::int64_t extent = 0;
-    if (is_multiple(a.extent, row)) {
-        if (is_multiple(offset, row)) return "";
-        return fmt::format(
-            "the offset along axis {} of {} is not known to be a multiple of the row's {} elements; "
-            "take the piece by block, which counts in rows",
-            along, tensor.name, row);
-    }
-    if (constant_value(a.extent, extent))
-        return fmt::format("a row of {} elements does not divide {}'s extent {}; choose a tile that does", row,
-                           tensor.name, extent);
-    return fmt::format(
-        "{}'s extent along axis {} is known only at launch, and a row of {} elements must divide it; give it as a "
-        "number",
-        tensor.name, along, row);
-}
-
-/// A row of the piece for each thread of the first warp.
-Layout bulk_layout(const ir::Program& program, const ir::Copy& copy, const Shape& extents, const Place& place, int axis,
-                   int& vector) {
-    constexpr int warp = 32;
-    const std::string fault = bulk_fault(program, copy, axis, axis < 0 ? 0 : extents[axis], vector);
-    if (!fault.empty())
-        throw UsageError(place, fmt::format("a bulk copy moves whole rows of a piece, multiples of 16 bytes at such "
-                                            "addresses: {}; in k.pipelined, Copies::tensor or vectors takes the edge",
-                                            fault));
-    vector = static_cast<int>(extents[axis]);
-    Shape inner;
-    for (int i = 0; i < extents.rank(); ++i) inner.push_back(i == axis ? vector : 1);
-    return canonical(natural_layout(extents, axis, inner, warp));
-}
-
 /// All of the piece for one thread.
 Layout box_layout(const ir::Copy& copy) {
     Layout layout;
@@ -148,7 +97,8 @@ Layout copy_layout(const ir::Program& program, const ir::Copy& copy, const Place
     for (const ir::ViewAxis& a : copy.to.axes)
         if (!a.picked) extents.push_back(a.extent);
     if (axis >= 0) vector = static_cast<int>(std::gcd<std::int64_t>(vector, extents[axis]));
-    if (copy.mbarriers >= 0) return bulk_layout(program, copy, extents, place, axis == there ? axis : -1, vector);
+    if (copy.mbarriers >= 0)
+        return bulk_layout(program, copy, extents, place, target, axis == there ? axis : -1, vector);
     if (axis >= 0 && !copy.per_thread.empty())
         vector = static_cast<int>(std::gcd<std::int64_t>(vector, copy.per_thread[axis]));
     if (axis < 0 || axis != there || vector * bits_of(type) < 32)

@@ -2,6 +2,7 @@
 #include <optional>
 #include <vector>
 
+#include "dsl/ir/program.hpp"
 #include "tests/front/refused.hpp"
 
 // What a kernel writer can do wrong with tiles, tensors and numbers is said on his line, while recording.
@@ -70,6 +71,22 @@ TEST_CASE("names are C identifiers that stand once", "[front]") {
     CHECK_THAT(refused([](Kernel& k) { k.input<f32>(nullptr, {4}); }), says("null pointer"));
     CHECK_THAT(refused([](Kernel& k) { k.dim("a"), k.shared<f32>("a", {4}); }), says("already names"));
     CHECK_THAT(refused([](Kernel& k) { k.dim("kernel"); }), says("already names"));
+    // The mbarriers of rings and pipelines have names that nobody else has given, before or after.
+    const Program program = record("kernel", [](Kernel& k) {
+        k.grid(1);
+        const auto x = k.input<f32>("full", {4, 32});
+        const auto tile = k.shared<f32>("tile", {2, 32});
+        const auto ring = k.ring({.stages = 2});
+        k.shared<f32>("empty", {32});
+        k.shared<f32>("full_2", {32});
+        k.roles(
+            {.name = "copier", .warps = 1},
+            [&] { ring.fill([&](Index slot) { copy_async(tile[slot].whole(), x[0].block({32}, {0})); }); },
+            {.name = "user", .warps = 1}, [&] { ring.use([&](Index slot) { load(tile[slot].whole()); }); });
+    });
+    std::vector<std::string> names;
+    for (const auto& tile : program.ir().shared) names.push_back(tile.name);
+    CHECK(names == std::vector<std::string>{"tile", "full_3", "empty_2", "empty", "full_2"});
     CHECK_THROWS_WITH(record(nullptr, [](Kernel& k) { k.grid(1); }), says("null pointer"));
     CHECK_THROWS_WITH(record("3k", [](Kernel& k) { k.grid(1); }), says("C identifiers"));
     // A record() that failed at its name leaves nothing behind.

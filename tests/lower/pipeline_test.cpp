@@ -296,7 +296,8 @@ TEST_CASE("pipelines that cannot be are refused on their line", "[lower][pipelin
                            [](Index, Index) {});
                    });
                }),
-               Catch::Contains("a pipeline of bulk copies stands in a loop or condition"));
+               Catch::Contains("k.pipelined with .engine = Copies::bulk stands in a loop or condition, where only a "
+                               "pipeline by vectors may"));
 }
 
 TEST_CASE("a bulk copy of rows that it cannot move says which and what would help", "[lower][pipeline]") {
@@ -316,18 +317,51 @@ TEST_CASE("a bulk copy of rows that it cannot move says which and what would hel
     const auto window = [](const auto& x, Index i, std::int64_t row) { return x[i].window({row}, {i * 512}); };
     CHECK(with(number(2048), 1024, {}, block) == "");
     CHECK_THAT(with(number(2000), 1024, {}, block),
-               Catch::Contains("a row of 1024 elements does not divide x's extent 2000; choose a tile that does; in "
-                               "k.pipelined, Copies::tensor or vectors takes the edge") &&
+               Catch::Contains("a row of 1024 elements does not divide x's extent 2000; choose a tile that does; or "
+                               "take Copies::tensor or Copies::vectors, which mind the edge") &&
                    Catch::Contains("pipeline_test.cpp"));
     CHECK_THAT(
         with(dim, 1024, {}, block),
         Catch::Contains("x's extent along axis 1 is known only at launch, and a row of 1024 elements must divide "
-                        "it; give it as a number"));
+                        "it; record that with multiple_of(1024) of k.dim, or give the extent as a number"));
     CHECK_THAT(with(number(2048), 1024, {}, window),
                Catch::Contains("the offset along axis 1 of x is not known to be a multiple of the row's 1024"));
     CHECK_THAT(with(number(2001), 1024, {}, block), Catch::Contains("x is read in vectors of 1 f32 only"));
     CHECK_THAT(with(number(2048), 32, {.bits = 3, .base = 2, .shift = 3}, block),
-               Catch::Contains("tile has a swizzle; declare it without one"));
+               Catch::Contains("tile has a swizzle, and these rows lie side by side; declare it without one, or take "
+                               "Copies::tensor, which writes operand_swizzle"));
+    // A swizzle of single elements would make vectors short: it is named all the same.
+    CHECK_THAT(with(number(2048), 32, {.bits = 3, .base = 0, .shift = 5}, block),
+               Catch::Contains("tile has a swizzle") && !Catch::Contains("vectors of"));
+    CHECK_THAT(with(number(2048), 6, {}, block), Catch::Contains("a row of 6 f32 is no multiple of 16 bytes"));
+}
+
+TEST_CASE("a bulk copy knows what numbers of the launch are multiples of", "[lower][pipeline]") {
+    // Rows of 96 elements: no power of two.
+    const auto program = record("kernel", [](Kernel& k) {
+        const Dim n = k.dim("n", multiple_of(192)), from = k.dim("from", multiple_of(288));
+        const auto x = k.input<f32>("x", {8, n});
+        const auto moved = k.input<f32>("moved", {from});
+        const auto y = k.output<f32>("y", {8, 96});
+        k.grid(1);
+        const auto tile = k.shared<f32>("tile", {2, 96});
+        (void)moved;
+        k.pipelined(
+            8, {.stages = 2, .engine = Copies::bulk},
+            [&](Index i, Index slot) { copy_async(tile[slot].whole(), x[i].window({96}, {from + i * 96})); },
+            [&](Index i, Index slot) { store(y[i].block({96}, {0}), load(tile[slot].whole())); });
+    });
+    on_targets(program, [](const Lowered& kernel) {
+        const std::int64_t n = 6 * 192, from = 288;
+        auto x = numbers<float>(8 * n);
+        std::vector<float> moved(static_cast<std::size_t>(from)), y(8 * 96);
+        kernel.run({static_cast<std::uint64_t>(n), static_cast<std::uint64_t>(from)}, x, moved, y);
+        std::vector<float> expected;
+        for (std::int64_t i = 0; i < 8; ++i)
+            for (std::int64_t j = 0; j < 96; ++j)
+                expected.push_back(x[static_cast<std::size_t>(i * n + from + i * 96 + j)]);
+        CHECK(y == expected);
+    });
 }
 
 TEST_CASE("a pipeline inside the issue function of another is refused", "[lower][pipeline]") {

@@ -329,13 +329,16 @@ TEST_CASE("tiles and pieces that the copy engine cannot take are refused on thei
                    copies(k, k.shared<f32>("tile", {2, 8, 64}, {.bits = 3, .base = 2, .shift = 3}), two(k, 64, 64),
                           block(8, 64));
                }),
-               Contains("no swizzle (bits 3, base 2, shift 3) for the rows of 256 bytes of tile; rows of 32, 64 or 128 "
-                        "bytes it writes under bits 1, 2 or 3, base 2, shift 3"));
+               Contains("tile has rows of 256 bytes under the swizzle (bits 3, base 2, shift 3), which the copy engine "
+                        "does not write; cut the tile into rows of 32, 64 or 128 bytes"));
     CHECK_THAT(refused([&](Kernel& k) {
                    copies(k, k.shared<f32>("tile", {2, 8, 32}, {.bits = 2, .base = 2, .shift = 3}), two(k, 64, 32),
                           block(8, 32));
                }),
-               Contains("no swizzle (bits 2, base 2, shift 3) for the rows of 128 bytes"));
+               Contains("declare the tile with operand_swizzle<f32>(32) and copy whole rows of it"));
+    CHECK(refused([&](Kernel& k) {
+              copies(k, k.shared<f32>("tile", {2, 8, 32}, operand_swizzle<f32>(32)), two(k, 64, 32), block(8, 32));
+          }) == "");
     CHECK_THAT(refused([&](Kernel& k) {
                    copies(k, k.shared<f32>("tile", {2, 4, 32}, {.bits = 3, .base = 2, .shift = 3}), two(k, 64, 32),
                           block(4, 32));
@@ -383,5 +386,5 @@ TEST_CASE("tiles and pieces that the copy engine cannot take are refused on thei
                            [](Index, Index) {});
                    });
                }),
-               Contains("in a loop or condition, or one by tensor maps"));
+               Contains("k.pipelined with .engine = Copies::tensor stands in a loop or condition"));
 }

@@ -298,7 +298,7 @@ TEST_CASE("without its fence, its barrier or its wait a product is caught") {
     CHECK_THAT(said([](const ir::Statement& st) { return st.as<ir::ProxyFence>() != nullptr; }),
                Catch::Contains("have written to without a fence for tensor cores"));
     CHECK_THAT(said([](const ir::Statement& st) { return st.as<ir::Barrier>() != nullptr; }),
-               Catch::Contains("a race; put a barrier between the two"));
+               Catch::Contains("a race; a barrier is missing between the two"));
     CHECK_THAT(said([](const ir::Statement& st) { return st.as<ir::WaitCopies>() != nullptr; }),
                Catch::Contains("which a copy that is under way writes"));
     CHECK_THAT(said([](const ir::Statement& st) { return st.as<ir::MmaWait>() != nullptr; }),
