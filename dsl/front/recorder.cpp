@@ -96,9 +96,10 @@ void Recorder::append_copy(const Place& place, ir::Copy copy) {
     if (pipeline_ != nullptr) {
         const ir::SharedTile& tile = program_->shared[static_cast<std::size_t>(copy.to.memory)];
         if (!copy.to.axes[0].picked || tile.shape[0] < pipeline_->stages)
-            throw UsageError(place, fmt::format("a copy of a pipeline of {} stages goes to {} {}; its first axis must "
-                                                "have an element for each stage, picked by the slot: {}[slot]",
-                                                pipeline_->stages, tile.name, text_of(tile.shape), tile.name));
+            throw UsageError(
+                place, fmt::format("a copy of a {} of {} stages goes to {} {}; its first axis must "
+                                   "have an element for each stage, picked by the slot: {}[slot]",
+                                   pipeline_->kind, pipeline_->stages, tile.name, text_of(tile.shape), tile.name));
         copy.mbarriers = pipeline_->mbarriers;
         if (copy.mbarriers >= 0) copy.stage = pipeline_->slot;
         copy.tensor = pipeline_->tensor;

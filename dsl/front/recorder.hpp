@@ -51,6 +51,7 @@ public:
         Ref slot;
         bool tensor = false;                                         // by tensor maps
         const char* function = "the first function of k.pipelined";  // that starts them
+        const char* kind = "pipeline";
     };
     /// Until it is taken away by null, copies alone may be appended, and those belong to the pipeline.
     void set_pipeline(const Pipeline* pipeline) { pipeline_ = pipeline; }

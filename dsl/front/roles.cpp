@@ -89,7 +89,7 @@ void ring_fill(int id, std::uint64_t recording, FunctionRef<Ref> issue, const Pl
     const RingEnd end(r.ring_state(ring, place), ring.stages, place);
     r.append(place, ir::WaitCopies{0, ring.empty, end.slot, end.other_parity(), true});
     {
-        const Recorder::Pipeline pipeline{ring.stages, ring.full, end.slot, false, "the function of ring.fill"};
+        const Recorder::Pipeline pipeline{ring.stages, ring.full, end.slot, false, "the function of ring.fill", "ring"};
         struct Issuing {  // ends also where the writer's function throws
             Recorder& r;
             ~Issuing() { r.set_pipeline(nullptr); }

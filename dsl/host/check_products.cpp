@@ -22,7 +22,8 @@ void AccessChecker::check_operands(const Where& at) {
     if (const std::size_t reader = products_.reader(byte, bytes); reader != ProductsUnderWay::none)
         throw UsageError(at.info.place,
                          fmt::format("kernel '{}': {} changes what a product that is under way reads, started at {} "
-                                     "({}); wait for the product before",
+                                     "({}); the wait for it is missing, which lowering puts where it is needed: please "
+                                     "report this",
                                      launch_.program.name, describe(at), place_text(code_.accesses[reader].place),
                                      describe_thread(at)));
     products_.write(byte, bytes, at.info.bulk ? ProductsUnderWay::nobody : at.thread);
@@ -60,7 +61,9 @@ void AccessChecker::read_for_product(std::size_t byte, const AccessInfo& info, i
         error(fmt::format("which a copy that is under way writes, started at {}; {}",
                           place_text(code_.accesses[copy].place), copy_cure(code_.accesses[copy])));
     if (products_.unseen(byte))
-        error("which threads have written to without a fence for tensor cores; put it ahead of the barrier");
+        error(
+            "which threads have written to without a fence for tensor cores, as lowering puts it ahead of barriers: "
+            "please report this");
     products_.start({byte, index, first_thread});
     for (int warp = 0; warp < 4; ++warp) {
         const auto found = history_->read(byte, ProductsUnderWay::piece, first_thread + 32 * warp, index);

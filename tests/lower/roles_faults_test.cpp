@@ -339,6 +339,10 @@ TEST_CASE("roles that touch each other's things are refused", "[lower][roles]") 
                         auto&...) { ring.fill([&](Index) { store(other.whole(), load(x[2].block({32}, {0}))); }); },
                     use),
                Catch::Contains("the function of ring.fill does more than start copies"));
+    CHECK_THAT(with([&](Kernel&, auto& ring, auto&, auto& other, auto& x,
+                        auto&...) { ring.fill([&](Index) { copy_async(other.whole(), x[2].block({32}, {0})); }); },
+                    use),
+               Catch::Contains("a copy of a ring of 2 stages goes to other [32]; its first axis must have"));
 }
 
 TEST_CASE("roles and rings in the wrong place are refused", "[lower][roles]") {
