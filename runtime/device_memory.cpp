@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
+#include "runtime/ask_for_memory.hpp"
 #include "runtime/device_state.hpp"
 #include "runtime/driver/driver.hpp"
 #include "runtime/driver/fork_guard.hpp"
@@ -47,14 +48,9 @@ DriverPointer from_driver(const Stream& stream, std::int64_t bytes) {
     const DriverApi& api = driver().api;
     DeviceState& state = stream.device().state();
     DriverPointer address = 0;
-    const auto ask = [&] {
-        return api.allocate(&address, static_cast<std::size_t>(bytes), state.memory_pool(), stream.handle());
-    };
-    DriverResult result = ask();
-    if (result == driver_code::out_of_memory) {
-        state.release_stream_memory();
-        result = ask();
-    }
+    const DriverResult result = ask_for_memory(
+        [&] { return api.allocate(&address, static_cast<std::size_t>(bytes), state.memory_pool(), stream.handle()); },
+        [&] { state.release_stream_memory(); });
     if (result != driver_code::success)
         check_driver(result, "cuMemAllocFromPoolAsync",
                      fmt::format("take {} bytes on {}", bytes, stream.device().spelling()));

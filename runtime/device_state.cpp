@@ -50,7 +50,9 @@ Engine& DeviceState::engine() {
 }
 
 Reports& DeviceState::reports() {
-    std::call_once(reports_once_, [this] { reports_ = std::make_unique<Reports>(driver_api(), spelling); });
+    std::call_once(reports_once_, [this] {
+        reports_ = std::make_unique<Reports>(driver_api(), spelling, [this] { release_stream_memory(); });
+    });
     return *reports_;
 }
 

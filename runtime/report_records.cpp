@@ -1,5 +1,6 @@
 #include "runtime/report_records.hpp"
 
+#include "runtime/ask_for_memory.hpp"
 #include "runtime/driver/driver.hpp"
 
 namespace tessera::runtime {
@@ -38,9 +39,10 @@ private:
     void* handle_ = nullptr;
 };
 
-DriverPointer cleared_memory(const DriverApi& api, void* stream, void* pool) {
+DriverPointer cleared_memory(const DriverApi& api, void* stream, const ReportRecords::Memory& memory) {
     DriverPointer address = 0;
-    check_driver(api.allocate(&address, ReportRecords::bytes, pool, stream), "cuMemAllocFromPoolAsync",
+    const auto ask = [&] { return api.allocate(&address, ReportRecords::bytes, memory.pool, stream); };
+    check_driver(ask_for_memory(ask, memory.make_room), "cuMemAllocFromPoolAsync",
                  "take memory for records of reports");
     check_driver(api.fill_bytes(address, 0xFF, ReportRecords::bytes, stream), "cuMemsetD8Async",
                  "clear records of reports");
@@ -49,21 +51,21 @@ DriverPointer cleared_memory(const DriverApi& api, void* stream, void* pool) {
 
 }  // namespace
 
-ReportRecords ReportRecords::ready(const DriverApi& api, void* pool) {
+ReportRecords ReportRecords::ready(const DriverApi& api, const Memory& memory) {
     const BesideCaptures relaxed(api);
     const PrivateStream stream(api);
     ReportRecords made;
-    made.address_ = cleared_memory(api, stream.handle(), pool);
+    made.address_ = cleared_memory(api, stream.handle(), memory);
     check_driver(api.stream_synchronize(stream.handle()), "cuStreamSynchronize", "clear records of reports");
     return made;
 }
 
-ReportRecords ReportRecords::ordered(const DriverApi& api, void* stream, void* pool) {
+ReportRecords ReportRecords::ordered(const DriverApi& api, void* stream, const Memory& memory) {
     const BesideCaptures relaxed(api);
     ReportRecords made;
     made.owner_ = stream;
     check_driver(api.context_current(&made.context_), "cuCtxGetCurrent", "clear records of reports");
-    made.address_ = cleared_memory(api, stream, pool);
+    made.address_ = cleared_memory(api, stream, memory);
     check_driver(api.event_create(&made.cleared_, without_times), "cuEventCreate", "clear records of reports");
     check_driver(api.event_record(made.cleared_, stream), "cuEventRecord", "clear records of reports");
     return made;

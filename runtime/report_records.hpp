@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "dsl/ir/report.hpp"
@@ -17,10 +18,15 @@ public:
     static constexpr std::size_t record_bytes = sizeof(ir::Offender);
     static constexpr std::size_t bytes = count * record_bytes;
 
+    /// Where memory comes from: a pool, and what gives more to the driver where that has none.
+    struct Memory {
+        void* pool;
+        const std::function<void()>& make_room;
+    };
     /// Ready when the call returns, whatever the streams do, also while one is captured.
-    static ReportRecords ready(const DriverApi& api, void* pool);
+    static ReportRecords ready(const DriverApi& api, const Memory& memory);
     /// In the order of the stream, which is not captured and of which the context is current. Waits for nothing.
-    static ReportRecords ordered(const DriverApi& api, void* stream, void* pool);
+    static ReportRecords ordered(const DriverApi& api, void* stream, const Memory& memory);
 
     DriverPointer address() const { return address_; }
     DriverPointer record(std::size_t i) const { return address_ + i % count * record_bytes; }

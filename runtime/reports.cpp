@@ -60,8 +60,8 @@ std::size_t Reports::take(void* stream, Clear clear, void* pool) {
     if (take_free(stream, clear, taken)) return taken;
     forget_dead_programs();
     if (take_free(stream, clear, taken)) return taken;
-    chunks_.push_back(clear == Clear::on_stream ? ReportRecords::ordered(api_, stream, pool)
-                                                : ReportRecords::ready(api_, pool));
+    chunks_.push_back(clear == Clear::on_stream ? ReportRecords::ordered(api_, stream, {pool, make_room_})
+                                                : ReportRecords::ready(api_, {pool, make_room_}));
     entries_.resize(entries_.size() + records_at_once);
     for (std::size_t i = 1; i <= records_at_once; ++i) give_free(entries_.size() - i);
     take_free(stream, clear, taken);

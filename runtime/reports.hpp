@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,8 +23,10 @@ namespace tessera::runtime {
 /// stream, which waits for all others, looks at everything. Calls need the stream's context to be current.
 class Reports {
 public:
-    /// `device`: how errors name it.
-    Reports(const DriverApi& api, std::string device) : api_(api), device_(std::move(device)) {}
+    /// `device`: how errors name it. make_room: gives memory that is kept for later to the driver.
+    Reports(
+        const DriverApi& api, std::string device, std::function<void()> make_room = [] {})
+        : api_(api), device_(std::move(device)), make_room_(std::move(make_room)) {}
     Reports(const Reports&) = delete;
     Reports& operator=(const Reports&) = delete;
 
@@ -84,6 +87,7 @@ private:
 
     const DriverApi& api_;
     const std::string device_;
+    const std::function<void()> make_room_;
     mutable std::mutex mutex_;
     std::vector<ReportRecords> chunks_;  // entry i's record is in chunk i / ReportRecords::count
     std::vector<Entry> entries_;

@@ -1,5 +1,6 @@
 #include "runtime/settings.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
@@ -15,30 +16,39 @@ namespace tessera::runtime {
 
 namespace {
 
+using Kind = Setting::Kind;
+
 constexpr std::array settings = {
-    Setting{"TESSERA_CACHE", "on", "on or off: keep compiled kernels on disk"},
-    Setting{"TESSERA_CACHE_DIR", "",
-            "folder of the cubin cache; unset: $XDG_CACHE_HOME/tessera, else ~/.cache/tessera"},
+    Setting{"TESSERA_CACHE", "on", "on or off: keep compiled kernels on disk", Kind::on_off},
+    Setting{"TESSERA_CACHE_DIR", "", "folder of the cubin cache; unset: $XDG_CACHE_HOME/tessera, else ~/.cache/tessera",
+            Kind::folder},
     Setting{"TESSERA_CACHE_SIZE", "1G",
-            "bytes that the cubin cache may take, with K, M or G; least recently used go first"},
+            "bytes that the cubin cache may take, with K, M or G; least recently used go first", Kind::bytes},
     Setting{"TESSERA_CACHE_BUNDLE", "",
             "bundle of compiled kernels (tessera cache export), asked after the cache folder and before the compiler; "
-            "unset: tessera.bundle in the program's folder, if there is one"},
-    Setting{"TESSERA_NVRTC", "", "libnvrtc itself or the folder that holds it; unset: searched for"},
+            "unset: tessera.bundle in the program's folder, if there is one",
+            Kind::file_or_folder},
+    Setting{"TESSERA_NVRTC", "", "libnvrtc itself or the folder that holds it; unset: searched for",
+            Kind::file_or_folder},
     Setting{"TESSERA_CUPTI", "",
-            "libcupti itself or the folder that holds it, with which `tessera bench` times; unset: searched for"},
+            "libcupti itself or the folder that holds it, with which `tessera bench` times; unset: searched for",
+            Kind::file_or_folder},
     Setting{"TESSERA_LINEINFO", "off",
-            "on or off: compile kernels with line information for profilers, and keep the CUDA text that it names"},
+            "on or off: compile kernels with line information for profilers, and keep the CUDA text that it names",
+            Kind::on_off},
     Setting{"TESSERA_KEEP_SOURCE", "",
             "folder into which the CUDA text of every compiled kernel is written; unset: none, but with "
-            "TESSERA_LINEINFO the folder source of the cubin cache"},
+            "TESSERA_LINEINFO the folder source of the cubin cache",
+            Kind::folder},
     Setting{"TESSERA_MEMORY_CACHE", "64M",
             "bytes of GPU memory, with K, M or G, that a stream keeps for its next tensors; 0: none, which "
-            "compute-sanitizer needs to see the use of a tensor that was given up"},
-    Setting{"TESSERA_HOST_CHECK", "1", "1 or 0: the host executor checks bounds, alignment and shared-memory races"},
-    Setting{"TESSERA_HOST_WORKERS", "0", "threads of the host executor; 0: one for each core"},
+            "compute-sanitizer needs to see the use of a tensor that was given up",
+            Kind::bytes},
+    Setting{"TESSERA_HOST_CHECK", "1", "1 or 0: the host executor checks bounds, alignment and shared-memory races",
+            Kind::on_off},
+    Setting{"TESSERA_HOST_WORKERS", "0", "threads of the host executor; 0: one for each core", Kind::count},
     Setting{"TESSERA_VERBOSE", "off",
-            "on or off: a line on stderr for every kernel looked up (name, key, hit or miss, ms)"},
+            "on or off: a line on stderr for every kernel looked up (name, key, hit or miss, ms)", Kind::on_off},
 };
 
 constexpr std::array variables = {
@@ -164,6 +174,38 @@ std::optional<std::filesystem::path> setting_path(std::string_view name) {
     std::error_code error;
     auto absolute = std::filesystem::absolute(*text, error);
     return error ? std::filesystem::path(*text) : absolute;
+}
+
+std::string setting_problem(const Setting& setting) {
+    namespace fs = std::filesystem;
+    try {
+        if (setting.kind == Kind::on_off) setting_on(setting.name);
+        if (setting.kind == Kind::bytes) setting_bytes(setting.name);
+        if (setting.kind == Kind::count) setting_count(setting.name);
+        const bool names_path = setting.kind == Kind::file_or_folder || setting.kind == Kind::folder;
+        const auto path = names_path ? setting_path(setting.name) : std::nullopt;
+        if (!path) return "";
+        std::error_code error;
+        const fs::file_status status = fs::status(*path, error);
+        if (setting.kind == Kind::file_or_folder && !fs::exists(status))
+            refuse(setting, path->native(), "a file or folder that is there");
+        if (setting.kind == Kind::folder && fs::exists(status) && !fs::is_directory(status))
+            refuse(setting, path->native(), "a folder");
+    } catch (const UsageError& error) {
+        return error.what();
+    }
+    return "";
+}
+
+std::vector<std::string> unknown_settings() {
+    constexpr std::string_view start = "TESSERA_";
+    std::vector<std::string> unknown;
+    for (char** entry = environ; entry && *entry; ++entry) {
+        const std::string_view text = *entry, name = text.substr(0, text.find('='));
+        if (name.substr(0, start.size()) == start && !find(settings, name)) unknown.emplace_back(name);
+    }
+    std::sort(unknown.begin(), unknown.end());
+    return unknown;
 }
 
 std::optional<std::filesystem::path> default_cache_folder() {

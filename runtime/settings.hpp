@@ -6,14 +6,17 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tessera::runtime {
 
 /// One row of the table of settings: an environment variable that the library reads.
 struct Setting {
+    enum class Kind : std::uint8_t { text, on_off, bytes, count, file_or_folder, folder };
     const char* name;
     const char* default_value;  // as a user would write it; "" means unset
     const char* meaning;
+    Kind kind = Kind::text;
 };
 
 /// Every TESSERA_… setting, in the order in which `tessera doctor` prints them.
@@ -37,6 +40,12 @@ std::int64_t setting_bytes(std::string_view name);
 
 /// A whole number ≥ 0; its default if unset. Errors: UsageError.
 int setting_count(std::string_view name);
+
+/// What is wrong with the value that the environment has now, with the cure; empty if nothing is.
+std::string setting_problem(const Setting& setting);
+
+/// Names of variables that look like settings and are none, such as TESSERA_CACHEDIR.
+std::vector<std::string> unknown_settings();
 
 /// A path made absolute; nullopt if unset.
 std::optional<std::filesystem::path> setting_path(std::string_view name);

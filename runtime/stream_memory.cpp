@@ -6,6 +6,7 @@
 namespace tessera::runtime {
 
 std::int64_t StreamMemory::size_for(std::int64_t bytes) const {
+    if (bytes > limit_ / 4) return 0;  // nor could any number of bytes be rounded up
     const std::int64_t leading = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes)));
     const std::int64_t step = std::max<std::int64_t>(leading / 8, 256);
     const std::int64_t size = (bytes + step - 1) / step * step;
@@ -29,7 +30,7 @@ DriverPointer StreamMemory::take(std::int64_t size) {
 
 bool StreamMemory::keep(const Piece& piece) {
     const std::lock_guard lock(mutex_);
-    if (count_ == most_pieces || bytes_ + piece.bytes > limit_) return false;
+    if (count_ == most_pieces || piece.bytes > limit_ - bytes_) return false;
     waiting_[count_++] = piece;
     bytes_ += piece.bytes;
     return true;

@@ -36,7 +36,9 @@ std::int64_t bytes_of(Element element, const Shape& extents) {
 std::shared_ptr<void> host_memory(std::int64_t bytes) {
     const std::size_t rounded = (static_cast<std::size_t>(bytes) + 255) / 256 * 256;
     void* memory = std::aligned_alloc(256, rounded);
-    if (!memory) throw UsageError(fmt::format("cannot take {} bytes of host memory", bytes));
+    if (!memory)
+        throw UsageError(
+            fmt::format("cannot take {} bytes of host memory; split the work, or make tensors smaller", bytes));
     return std::shared_ptr<void>(memory, std::free);
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/tensor_view.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,6 +17,34 @@ Shape dense_strides(const Shape& extents) {
     }
     return strides;
 }
+
+namespace {
+
+/// What does not fit into 2⁵⁶ bits is a mistake.
+constexpr std::int64_t most_bits = std::int64_t{1} << 56;
+
+/// a · b where both are at least 0, or something above most_bits.
+std::int64_t bounded_product(std::int64_t a, std::int64_t b) {
+    std::int64_t product = 0;
+    return __builtin_mul_overflow(a, b, &product) ? most_bits + 1 : product;
+}
+
+bool reaches_too_far(Element element, const Shape& extents, const Shape& strides) {
+    std::int64_t count = bits_of(element), span = count;
+    for (int axis = 0; axis < extents.rank(); ++axis) {
+        const std::int64_t extent = extents[axis], stride = strides[axis];
+        count = bounded_product(count, extent);
+        if (count > most_bits) return true;
+        if (extent == 1) continue;
+        if (stride < -most_bits || stride > most_bits) return true;
+        const std::int64_t reach = bounded_product(extent - 1, stride < 0 ? -stride : stride);
+        span += std::min(bounded_product(reach, bits_of(element)), most_bits);
+        if (reach > most_bits || span > most_bits) return true;
+    }
+    return false;
+}
+
+}  // namespace
 
 std::string text_of(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ", ")); }
 
@@ -37,6 +66,12 @@ TensorView TensorView::of(const Device& device, void* data, Element element, con
             fmt::format("a tensor of extents {} needs as many strides, got {}; give one stride an axis, "
                         "counted in elements",
                         text_of(extents), text_of(strides)));
+    const bool empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
+    if (!empty && reaches_too_far(element, extents, strides))
+        throw UsageError(
+            fmt::format("a {} tensor of extents {} and strides {} is larger than any memory; look at its "
+                        "extents and strides",
+                        name_of(element), text_of(extents), text_of(strides)));
     return TensorView{data, element, extents, strides, device};
 }
 
@@ -48,6 +83,8 @@ TensorView TensorView::of(const Device& device, const void* data, Element elemen
 }
 
 TensorView TensorView::raw(const Device& device, void* data, std::int64_t bytes, Element element) {
+    if (bytes < 0 || bytes > most_bits / 8)
+        throw UsageError(fmt::format("a view over {} bytes: no memory has so many; look at their number", bytes));
     return of(device, data, element, {bytes * 8 / bits_of(element)});
 }
 

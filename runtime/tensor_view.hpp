@@ -18,10 +18,10 @@ struct TensorView {
     Device device;
     bool read_only = false;  // refused as an output
 
-    /// Dense, row-major. Errors: UsageError for a negative extent.
+    /// Dense, row-major. Errors: UsageError for a negative extent, and for more than any memory holds (2^56 bits).
     static TensorView of(const Device& device, void* data, Element element, const Shape& extents);
     static TensorView of(const Device& device, const void* data, Element element, const Shape& extents);
-    /// Errors: UsageError if there are not as many strides as extents.
+    /// Errors: the same, and UsageError if there are not as many strides as extents.
     static TensorView of(const Device& device, void* data, Element element, const Shape& extents, const Shape& strides);
     static TensorView of(const Device& device, const void* data, Element element, const Shape& extents,
                          const Shape& strides);

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 #include <string>
+#include <vector>
 
 #include "runtime/device_state.hpp"
 #include "tests/fake_gpu/support.hpp"
@@ -60,6 +61,36 @@ TEST_CASE("the first launch of a kernel that reports does all its work on its st
     CHECK(fake::live_events() == events + 1);
     one.stream.synchronize();
     CHECK(fake::live_events() == events);
+}
+
+TEST_CASE("memory for records is what streams keep for later, if the driver has no other") {
+    const Device device = Device::cuda(0);
+    const Stream stream = device.stream();
+    const Tensor x = Tensor::empty(stream, i32, {32, 128}), y = Tensor::empty(stream, i32, {32, 128});
+    std::vector<Copy> alive;
+    for (const bool prepared : {false, true}) {
+        bool asked = false;
+        for (int i = 0; !asked; ++i) {  // until the memory that is there has no record left
+            REQUIRE(i < 2000);
+            const std::string name = "short_" + std::to_string(prepared) + std::to_string(i);
+            alive.push_back({checked_copy(device, name), stream, x, y});  // so that no record comes free
+            const Copy& copy = alive.back();
+            Tensor::empty(stream, u8, {100});  // waits on the stream
+            const long before = fake::live_allocations();
+            fake::forget_calls();
+            fake::fail_next("cuMemAllocFromPoolAsync", 2);
+            if (prepared)
+                prepare([&] { copy.launch(); });
+            else
+                copy.launch();
+            asked = fake::count_of("cuMemAllocFromPoolAsync") > 0;
+            if (!asked) continue;
+            CHECK(fake::count_of("cuMemAllocFromPoolAsync") == 2);
+            CHECK(fake::count_of("cuMemFreeAsync") > 0);
+            CHECK(fake::live_allocations() <= before);
+        }
+        stream.synchronize();
+    }
 }
 
 TEST_CASE("prepare leaves nothing of a report for the launch, in a capture too") {

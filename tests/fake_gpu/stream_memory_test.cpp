@@ -1,4 +1,7 @@
+#include "runtime/stream_memory.hpp"
+
 #include <catch2/catch.hpp>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -100,6 +103,25 @@ TEST_CASE("a piece of more than a quarter of the bound, or any with a bound of 0
     }
     const ScopedEnvironment set{{limit, "much"}};
     CHECK_THROWS_WITH(Device::cuda(0).stream(), Contains("TESSERA_MEMORY_CACHE is \"much\""));
+}
+
+TEST_CASE("sizes up to the largest number are counted, and what is never kept is said so") {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    const runtime::StreamMemory bounded(1 << 20);
+    runtime::StreamMemory endless(most);
+    for (std::int64_t bytes : {most, most - 255, (most >> 1) + 1, (most >> 2) + 1}) {
+        CHECK(bounded.size_for(bytes) == 0);
+        CHECK(endless.size_for(bytes) == 0);
+    }
+    for (std::int64_t bytes : {most >> 3, most >> 4, std::int64_t{1} << 55, std::int64_t{1}}) {
+        const std::int64_t size = endless.size_for(bytes);
+        CHECK((size >= bytes && size <= std::max<std::int64_t>(bytes + bytes / 8 + 1, 256)));
+        CHECK(bounded.size_for(bytes) == (bytes > 1 ? 0 : 256));
+    }
+    const std::int64_t large = endless.size_for(most >> 3);
+    int kept = 0;
+    while (kept < 20 && endless.keep({1, large})) ++kept;
+    CHECK(kept == most / large);
 }
 
 TEST_CASE("when the driver has no memory it gets back what waits on every stream, and is asked once more") {

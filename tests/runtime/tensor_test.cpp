@@ -72,6 +72,35 @@ TEST_CASE("host tensors are aligned, shared by copies, and zeros are zero") {
     CHECK(Tensor::empty(host, f32, {huge, 0}).count() == 0);
 }
 
+TEST_CASE("a view is of no more than there may be, so that its numbers do not overflow") {
+    const Device host;
+    void* const none = nullptr;
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    const auto refused = [&](Element element, const Shape& extents, const Shape& strides) {
+        try {
+            TensorView::of(host, none, element, extents, strides);
+        } catch (const UsageError& error) {
+            CHECK_THAT(error.what(), Contains("is larger than any memory; look at its extents and strides"));
+            return true;
+        }
+        return false;
+    };
+    for (const Shape& extents :
+         {Shape{std::int64_t{1} << 31, std::int64_t{1} << 33},  // the product wraps to 0
+          Shape{std::int64_t{1} << 62, 4}, Shape{1, most}, Shape{most, most}, Shape{std::int64_t{1} << 52}})
+        CHECK(refused(f32, extents, dense_strides(extents)));
+    CHECK(refused(f32, {4, 4}, {most, 1}));
+    CHECK(refused(f32, {4, 4}, {std::numeric_limits<std::int64_t>::min(), 1}));
+    CHECK(refused(f32, {4, 4}, {std::int64_t{1} << 50, 1}));
+    CHECK_FALSE(refused(f32, {std::int64_t{1} << 51}, {1}));
+    CHECK_FALSE(refused(f32, {1, 4}, {most, 1}));        // no element is that far
+    CHECK_FALSE(refused(f32, {most, 0}, {most, most}));  // there is none
+    CHECK_FALSE(refused(f32, {4, 4}, {-(std::int64_t{1} << 40), 0}));
+    for (std::int64_t bytes : {std::int64_t{-1}, most, std::int64_t{1} << 60})
+        CHECK_THROWS_WITH(TensorView::raw(host, none, bytes, u8),
+                          Contains("a view over " + std::to_string(bytes) + " bytes"));
+}
+
 TEST_CASE("tensors made together lie apart in one piece of memory, which lives as long as the last of them") {
     const Stream s = Device().stream();
     auto [codes, nothing, scales] = Tensor::empty_together(s, {{e4m3, {3, 100}}, {f32, {0, 7}}, {f32, {3, 2}}});
