@@ -21,4 +21,18 @@ void check_dense(const char* function, const char* name, const Stream& stream, c
     check_device(function, name, stream, x);
 }
 
+void check_apart(const char* function, const char* out_name, const TensorView& out, const char* in_name,
+                 const TensorView& in) {
+    const auto begins_in = [](const TensorView& one, const TensorView& dense) {
+        const auto at = reinterpret_cast<std::uintptr_t>(one.data),
+                   begin = reinterpret_cast<std::uintptr_t>(dense.data);
+        return dense.is_contiguous() && at >= begin && at - begin < static_cast<std::uintptr_t>(dense.bytes());
+    };
+    if (out.count() == 0 || in.count() == 0 || !(begins_in(in, out) || begins_in(out, in))) return;
+    throw UsageError(
+        fmt::format("{}: {} lies in the memory of {}, which is read while it is written; give it memory of "
+                    "its own",
+                    function, out_name, in_name));
+}
+
 }  // namespace tessera

@@ -13,4 +13,9 @@ void check_device(const char* function, const char* name, const Stream& stream, 
 void check_dense(const char* function, const char* name, const Stream& stream, const TensorView& x, Element element,
                  const Shape& extents);
 
+/// For kernels that move elements to other places. Errors: UsageError if `out` surely covers memory of `in`: if one of
+/// them is dense and the other begins in it.
+void check_apart(const char* function, const char* out_name, const TensorView& out, const char* in_name,
+                 const TensorView& in);
+
 }  // namespace tessera

@@ -13,7 +13,7 @@
 namespace tessera::mhc {
 
 struct SinkhornOptions {
-    std::int64_t repeat = 10;  ///< ≥ 1: how often rows and columns are normalised
+    std::int64_t repeat = 10;  ///< 1 … 2^16: how often rows and columns are normalised
     float eps = 1e-6f;         ///< ≥ 0: added to the softmax and to every sum that is divided by
 };
 

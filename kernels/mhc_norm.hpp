@@ -81,7 +81,7 @@ struct PreInputs {
 struct PreOptions {
     float norm_eps = 1e-6f, pre_eps = 1e-6f, sinkhorn_eps = 1e-6f;  ///< each ≥ 0
     float post_mult = 1.0f;
-    std::int64_t repeat = 10;  ///< of Sinkhorn, ≥ 1
+    std::int64_t repeat = 10;  ///< of Sinkhorn, 1 … 2^16
     std::int64_t splits = 0;   ///< as in NormFnOptions
 };
 template <class T>

@@ -99,6 +99,12 @@ void check_eps(const char* function, const char* name, float eps) {
         throw UsageError(fmt::format("{}: {} is {}; it is a finite number of at least 0", function, name, eps));
 }
 
+void check_repeat(const char* function, std::int64_t repeat) {
+    constexpr std::int64_t most = 1 << 16;
+    if (repeat < 1 || repeat > most)
+        throw UsageError(fmt::format("{}: repeat is {}; from 1 to {} normalisations are made", function, repeat, most));
+}
+
 bool aligned(std::initializer_list<const TensorView*> tensors) {
     return std::all_of(tensors.begin(), tensors.end(),
                        [](const TensorView* t) { return reinterpret_cast<std::uintptr_t>(t->data) % 16 == 0; });

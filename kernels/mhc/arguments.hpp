@@ -33,6 +33,9 @@ void check_hidden(const char* function, std::int64_t h);
 /// Errors: UsageError for NaN, an infinity or a negative number.
 void check_eps(const char* function, const char* name, float eps);
 
+/// Errors: UsageError unless 1 ≤ repeat ≤ 2^16: how often Sinkhorn normalises.
+void check_repeat(const char* function, std::int64_t repeat);
+
 /// Whether all of them begin at a multiple of 16 bytes.
 bool aligned(std::initializer_list<const TensorView*> tensors);
 

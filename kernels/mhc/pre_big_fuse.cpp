@@ -28,8 +28,7 @@ Checked check(const Stream& stream, const PreInputs& in, const PreOptions& o) {
     check_eps(function, "norm_eps", o.norm_eps);
     check_eps(function, "pre_eps", o.pre_eps);
     check_eps(function, "sinkhorn_eps", o.sinkhorn_eps);
-    if (o.repeat < 1)
-        throw UsageError(fmt::format("{}: repeat is {}; at least one normalisation is made", function, o.repeat));
+    check_repeat(function, o.repeat);
     return {r, checked_splits(function, stream, o.splits, r), in, o};
 }
 

@@ -26,8 +26,7 @@ std::int64_t kept_repeat(const SinkhornForm& form, std::int64_t repeat) {
 TensorView check(const char* function, const Stream& stream, const TensorView& logits, const SinkhornOptions& o) {
     const std::int64_t tokens = tokens_of(function, "logits", logits, 2), m = logits.extents.back();
     check_streams(function, m);
-    if (o.repeat < 1)
-        throw UsageError(fmt::format("{}: repeat is {}; at least one normalisation is made", function, o.repeat));
+    check_repeat(function, o.repeat);
     check_eps(function, "eps", o.eps);
     if (logits.extents[logits.rank() - 2] != m || logits.element != f32 || !logits.is_contiguous())
         throw UsageError(fmt::format("{}: logits are {} {} with strides {}, but must be dense f32 [..., m, m]",

@@ -151,8 +151,8 @@ constexpr const char* with_sf = "expand_to_fused_with_sf";
 
 void check_scale_options(const TensorView& x, const TensorView& x_sf, const Stream& stream,
                          const ScaledExpandOptions& o) {
-    if (o.num_per_channels < 1)
-        throw UsageError(fmt::format("{}: num_per_channels is {}; it is at least 1", with_sf, o.num_per_channels));
+    if (o.num_per_channels < 1 || o.num_per_channels > std::int64_t{1} << 40)
+        throw UsageError(fmt::format("{}: num_per_channels is {}; it is from 1 to 2^40", with_sf, o.num_per_channels));
     if (x_sf.element != f32 && x_sf.element != i32)
         throw UsageError(fmt::format("{}: x_sf is {}; scales are f32, or i32 words of packed exponents", with_sf,
                                      name_of(x_sf.element)));
@@ -235,6 +235,7 @@ void expand_to_fused(const Stream& stream, const TensorView& x, const TensorView
                      const TensorView& pos_to_expert, const TensorView& out) {
     check("expand_to_fused", stream, x, token_topk_to_pos, pos_to_expert);
     check_dense("expand_to_fused", "out", stream, out, x.element, {pos_to_expert.extents[0], x.extents[1]});
+    check_apart("expand_to_fused", "out", out, "x", x);
     launch(stream, x, token_topk_to_pos, pos_to_expert, out, {});
 }
 
@@ -253,6 +254,8 @@ void expand_to_fused_with_sf(const Stream& stream, const TensorView& x, const Te
     check_scale_options(x, x_sf, stream, options);
     const std::int64_t positions = pos_to_expert.extents[0];
     check_dense(with_sf, "out", stream, out, x.element, {positions, x.extents[1]});
+    check_apart(with_sf, "out", out, "x", x);
+    check_apart(with_sf, "out_sf", out_sf, "x_sf", x_sf);
     const ScaleArguments sf = scale_arguments(stream, x_sf, out_sf, positions, options.column_major_sf);
     launch(stream, x, token_topk_to_pos, pos_to_expert, out, sf);
 }

@@ -38,7 +38,11 @@ void check_groups(const char* function, const char* name, std::int64_t groups) {
 void check_aux(const Stream& stream, const TensorView& topk_idx, std::int64_t num_experts, std::int64_t num_aux_topk) {
     check_ids(balance, "topk_idx", stream, topk_idx);
     check_groups(balance, "num_experts", num_experts);
-    if (num_aux_topk < 1) throw UsageError(fmt::format("{}: num_aux_topk is {}; at least 1", balance, num_aux_topk));
+    if (num_aux_topk < 1 || num_aux_topk > INT32_MAX)
+        throw UsageError(fmt::format("{}: num_aux_topk is {}; from 1 to 2^31 - 1", balance, num_aux_topk));
+    const std::int64_t tokens = topk_idx.extents[0];
+    if (tokens > INT32_MAX)
+        throw UsageError(fmt::format("{}: topk_idx has {} tokens; at most 2^31 - 1", balance, tokens));
 }
 
 constexpr std::int64_t ids_at_once = 4096;  // of a block

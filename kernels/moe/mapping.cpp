@@ -18,6 +18,11 @@ namespace {
 constexpr const char* mapping = "get_fused_mapping";
 constexpr std::int64_t most_mapped_experts = 4096;
 
+/// Rows that may be needed at most: experts without a slot have none, and there are no more others than slots.
+std::int64_t most_rows(std::int64_t slots, const MappingOptions& o) {
+    return (slots + (o.alignment - 1) * std::min(slots, o.num_experts)) / o.alignment * o.alignment;
+}
+
 void check(const Stream& stream, const TensorView& topk_idx, const MappingOptions& o) {
     check_tensor(mapping, "topk_idx", stream, topk_idx, i64, 2);
     const auto refuse = [](const std::string& why) { throw UsageError(fmt::format("{}: {}", mapping, why)); };
@@ -29,10 +34,15 @@ void check(const Stream& stream, const TensorView& topk_idx, const MappingOption
         refuse(fmt::format("alignment is {}; it is from 1 to 2^31 - 1", o.alignment));
     if (o.num_expanded_tokens < 0)
         refuse(fmt::format("num_expanded_tokens is {}; it is at least 0", o.num_expanded_tokens));
-    const std::int64_t rows = topk_idx.count() + (o.alignment - 1) * o.num_experts;
-    if (topk_idx.count() > INT32_MAX || std::max(rows, o.num_expanded_tokens) > INT32_MAX)
-        refuse(fmt::format("{} slots and up to {} rows; their numbers are i32", topk_idx.count(),
-                           std::max(rows, o.num_expanded_tokens)));
+    const std::int64_t slots = topk_idx.count();
+    if (o.num_expanded_tokens > INT32_MAX)
+        refuse(fmt::format("num_expanded_tokens is {}; rows are numbered by i32, so it is at most 2^31 - 1",
+                           o.num_expanded_tokens));
+    if (slots > INT32_MAX || most_rows(slots, o) > INT32_MAX)
+        refuse(
+            fmt::format("{} slots of {} experts with alignment {} may need up to {} rows, which are numbered by "
+                        "i32; map fewer tokens at once, or take a smaller alignment",
+                        slots, o.num_experts, o.alignment, most_rows(slots, o)));
 }
 
 /// How slots are cut: `steps` times 32 in a row are a warp's.
@@ -105,8 +115,7 @@ FusedMapping get_fused_mapping(const Stream& stream, const TensorView& topk_idx,
     check(stream, topk_idx, options);
     const MappingOptions& o = options;
     const bool waits = o.num_expanded_tokens == 0 && !o.force_no_sync;
-    const std::int64_t most = (topk_idx.count() + (o.alignment - 1) * o.num_experts) / o.alignment * o.alignment;
-    const std::int64_t rows = waits ? most : o.num_expanded_tokens;
+    const std::int64_t rows = waits ? most_rows(topk_idx.count(), o) : o.num_expanded_tokens;
     const Shape experts{o.num_experts};
     auto [pos_to_expert, pos_to_token, pos_to_token_topk, token_topk_to_pos, start, end, counted] =
         Tensor::empty_together(stream, {{i32, {rows}},

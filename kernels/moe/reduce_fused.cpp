@@ -161,6 +161,7 @@ void reduce_fused(const Stream& stream, const TensorView& x, const TensorView& t
     check_inputs(stream, x, token_topk_to_pos, options);
     check_dense("reduce_fused", "out", stream, out, options.to_e4m3 ? e4m3 : x.element,
                 {token_topk_to_pos.extents[0], x.extents[1]});
+    check_apart("reduce_fused", "out", out, "x", x);
     launch(stream, x, token_topk_to_pos, out, options);
 }
 

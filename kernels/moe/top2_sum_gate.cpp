@@ -25,9 +25,10 @@ std::int64_t replicas_of(const GateOptions& o) { return o.to_physical_map ? o.to
 bool limits_groups(const GateOptions& o) { return o.num_groups != o.num_topk_groups; }
 
 void check_groups(const GateOptions& o, std::int64_t experts) {
+    if (o.num_groups < 0) refuse("num_groups is {}; it is 0 for none, or at least 1", o.num_groups);
     if ((o.num_groups == 0) != (o.num_topk_groups == 0))
         refuse("num_groups is {} and num_topk_groups is {}; both are 0 or neither", o.num_groups, o.num_topk_groups);
-    if (o.num_groups < 0 || o.num_topk_groups < 0 || o.num_topk_groups > o.num_groups)
+    if (o.num_topk_groups < 0 || o.num_topk_groups > o.num_groups)
         refuse("num_topk_groups is {}; with {} groups it is from 1 to {}", o.num_topk_groups, o.num_groups,
                o.num_groups);
     if (o.num_groups > 0 && experts % o.num_groups != 0)
@@ -62,8 +63,10 @@ void check_map(const Stream& stream, const GateOptions& o, std::int64_t experts)
     const std::int64_t logical = experts + shared_of(o);
     check_tensor(gate, "to_physical_map", stream, *o.to_physical_map, i32, 2);
     if (o.to_physical_map->extents[0] != logical || o.to_physical_map->extents[1] < 1)
-        refuse("to_physical_map has extents {}; it has a row for each of {} experts, shared ones included",
-               text_of(o.to_physical_map->extents), logical);
+        refuse(
+            "to_physical_map has extents {}; it has a row for each of {} experts, shared ones included, and a "
+            "column at least",
+            text_of(o.to_physical_map->extents), logical);
     check_dense(gate, "logical_count", stream, *o.logical_count, i32, {logical});
 }
 
@@ -72,7 +75,8 @@ void check_ranks(const GateOptions& o, std::int64_t experts) {
     if (o.num_ep_ranks < 1 || o.num_ep_ranks > physical)
         refuse("num_ep_ranks is {}; with {} physical experts it is from 1 to {}", o.num_ep_ranks, physical, physical);
     if (o.ep_rank < 0) refuse("ep_rank is {}; it is at least 0", o.ep_rank);
-    if (o.num_tp_ranks < 1 || o.tp_rank < 0 || o.tp_rank >= o.num_tp_ranks)
+    if (o.num_tp_ranks < 1) refuse("num_tp_ranks is {}; it is at least 1", o.num_tp_ranks);
+    if (o.tp_rank < 0 || o.tp_rank >= o.num_tp_ranks)
         refuse("tp_rank is {} of {}; it is from 0 to the number of ranks, less 1", o.tp_rank, o.num_tp_ranks);
 }
 
@@ -100,7 +104,8 @@ void check(const Stream& stream, const TensorView& logits, const TensorView& bia
     check_tensor(gate, "logits", stream, logits, f32, 2);
     const std::int64_t experts = logits.extents[1];
     check_dense(gate, "bias", stream, bias, f32, {experts});
-    if (experts > most_experts) refuse("logits have {} experts; a warp takes at most {}", experts, most_experts);
+    if (experts < 1 || experts > most_experts)
+        refuse("logits have {} experts; there is at least one, and a warp takes at most {}", experts, most_experts);
     if (o.num_topk < 1 || o.num_topk > experts)
         refuse("num_topk is {}; with {} experts it is from 1 to {}", o.num_topk, experts, experts);
     if (o.scoring != Scoring::sigmoid && o.scoring != Scoring::sqrtsoftplus && o.scoring != Scoring::softmax)

@@ -17,9 +17,9 @@ constexpr const char* gate = "topk_gate";
 constexpr const char* by_groups = "topk_sum_and_topk_group_idx";
 
 void check_experts(const char* function, std::int64_t experts) {
-    if (experts > most_experts)
-        throw UsageError(fmt::format("{}: scores have {} experts; a warp takes at most {} of them", function, experts,
-                                     most_experts));
+    if (experts < 1 || experts > most_experts)
+        throw UsageError(fmt::format("{}: scores have {} experts; there is at least one, and a warp takes at most {}",
+                                     function, experts, most_experts));
 }
 
 void check_gate(const Stream& stream, const TensorView& scores, std::int64_t num_topk) {
@@ -44,6 +44,9 @@ void check_groups(const Stream& stream, const TensorView& scores, const GroupOpt
     const std::int64_t groups = scores.extents[1], members = scores.extents[2];
     if (groups < 1 || groups > 32)
         throw UsageError(fmt::format("{}: scores have {} groups; from 1 to 32", by_groups, groups));
+    if (members < 1 || members > most_experts)
+        throw UsageError(
+            fmt::format("{}: scores have groups of {} experts; from 1 to {}", by_groups, members, most_experts));
     check_experts(by_groups, groups * members);
     if (o.num_topk_sum < 1 || o.num_topk_sum > 2 || o.num_topk_sum > members)
         throw UsageError(fmt::format("{}: num_topk_sum is {}; it is 1 or 2, and at most the {} experts of a group",

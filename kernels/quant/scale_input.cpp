@@ -74,8 +74,9 @@ void check_quantized(const char* function, const Stream& stream, const Quantized
     if (reinterpret_cast<std::uintptr_t>(q.data) % static_cast<unsigned>(least_align(q.element)) != 0)
         throw UsageError(fmt::format("{}: x begins at an address that is no multiple of {}; {} is moved in words",
                                      function, least_align(q.element), name_of(q.element)));
-    if (x.block_rows < 1 || x.block_columns < 1)
-        throw UsageError(fmt::format("{}: x has scale blocks of {} × {}; each side is at least 1", function,
+    constexpr std::int64_t most_side = std::int64_t{1} << 40;  // extents may be added to it
+    if (std::min(x.block_rows, x.block_columns) < 1 || std::max(x.block_rows, x.block_columns) > most_side)
+        throw UsageError(fmt::format("{}: x has scale blocks of {} × {}; each side is from 1 to 2^40", function,
                                      x.block_rows, x.block_columns));
     const bool packed = x.scale_layout == ScaleLayout::packed_ue8m0;
     const std::int64_t groups = ceil_div(q.extents[1], x.block_columns);

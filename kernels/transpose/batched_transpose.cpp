@@ -144,6 +144,7 @@ void batched_transpose(const Stream& stream, const TensorView& x, const TensorVi
     check_rank("batched_transpose", x, 3);
     check("batched_transpose", stream, x);
     check_output("batched_transpose", out, x.element, turned(x));
+    check_apart("batched_transpose", "out", out, "x", x);
     if (x.count() > 0) launch(stream, x, out);
 }
 
@@ -159,6 +160,7 @@ void transpose(const Stream& stream, const TensorView& x, const TensorView& out)
     check_rank("transpose", x, 2);
     check("transpose", stream, x);
     check_output("transpose", out, x.element, {x.extents[1], x.extents[0]});
+    check_apart("transpose", "out", out, "x", x);
     if (x.count() > 0) launch(stream, one_batch(x), one_batch(out));
 }
 

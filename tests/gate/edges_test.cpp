@@ -213,6 +213,8 @@ TEST_CASE("what the gates cannot do is refused, with the argument's name", "[gat
     CHECK_THROWS_WITH(moe::topk_gate(stream, scores, 9), Contains("num_topk is 9") && Contains("from 1 to 8"));
     CHECK_THROWS_WITH(moe::topk_gate(stream, scores, 0), Contains("num_topk is 0"));
     CHECK_THROWS_WITH(moe::topk_gate(stream, Tensor::empty(host, f32, {2, 1025}), 2), Contains("1025 experts"));
+    CHECK_THROWS_WITH(moe::topk_gate(stream, Tensor::empty(host, f32, {2, 0}), 1),
+                      Contains("scores have 0 experts; there is at least one"));
     CHECK_THROWS_WITH(moe::topk_gate(stream, Tensor::empty(host, i32, {2, 8}), 2), Contains("scores is i32"));
     CHECK_THROWS_WITH(moe::topk_gate(stream, scores.view().slice(1, 0, 4), 2), Contains("strides [8, 1]"));
     CHECK_THROWS_WITH(moe::topk_gate(stream, Tensor::empty(host, f32, {8}), 2), Contains("rank 1"));
@@ -220,6 +222,10 @@ TEST_CASE("what the gates cannot do is refused, with the argument's name", "[gat
     CHECK_THROWS_WITH(moe::topk_sum_and_topk_group_idx(stream, groups, {2, 2}), Contains("33 groups"));
     CHECK_THROWS_WITH(moe::topk_sum_and_topk_group_idx(stream, Tensor::empty(host, f32, {2, 4, 1}), {2, 2}),
                       Contains("num_topk_sum is 2"));
+    CHECK_THROWS_WITH(moe::topk_sum_and_topk_group_idx(stream, Tensor::empty(host, f32, {2, 4, 0}), {2, 2}),
+                      Contains("scores have groups of 0 experts; from 1"));
+    CHECK_THROWS_WITH(moe::topk_sum_and_topk_group_idx(stream, Tensor::empty(host, f32, {2, 0, 4}), {2, 2}),
+                      Contains("scores have 0 groups; from 1"));
     CHECK_THROWS_WITH(moe::scoring_of("identity"), Contains("identity"));
     CHECK_THROWS_WITH(moe::mask_indices_by_tp(stream, Tensor::empty(host, i64, {1, 1}), {8, 9}),
                       Contains("8 experts on 9"));
@@ -228,6 +234,9 @@ TEST_CASE("what the gates cannot do is refused, with the argument's name", "[gat
     CHECK_THROWS_WITH(moe::inplace_unique_group_indices(stream, Tensor::empty(host, i64, {1, 2}), 129),
                       Contains("num_groups is 129"));
     CHECK_THROWS_WITH(moe::aux_fi(stream, Tensor::empty(host, i64, {1, 2}), 8, 0), Contains("num_aux_topk is 0"));
+    for (std::int64_t huge : {std::int64_t{1} << 31, std::int64_t{1} << 62})
+        CHECK_THROWS_WITH(moe::aux_fi(stream, Tensor::empty(host, i64, {2, 2}), 8, huge),
+                          Contains("num_aux_topk is " + std::to_string(huge) + "; from 1 to 2^31 - 1"));
 }
 
 TEST_CASE("what top2_sum_gate cannot do is refused", "[gate]") {
@@ -245,6 +254,15 @@ TEST_CASE("what top2_sum_gate cannot do is refused", "[gate]") {
         return std::string("not refused");
     };
     CHECK_THAT(refused([](auto& o) { o.num_topk = 13; }), Contains("num_topk is 13"));
+    CHECK_THROWS_WITH(
+        moe::top2_sum_gate(host.stream(), Tensor::empty(host, f32, {2, 0}), Tensor::empty(host, f32, {0}), {}),
+        Contains("logits have 0 experts; there is at least one"));
+    CHECK_THAT(refused([](auto& o) { o.num_groups = -2, o.num_topk_groups = -1; }),
+               Contains("num_groups is -2; it is 0 for none, or at least 1"));
+    CHECK_THAT(refused([](auto& o) { o.num_tp_ranks = 0; }), Contains("num_tp_ranks is 0; it is at least 1"));
+    const Tensor no_column = Tensor::empty(host, i32, {12, 0}), counts = Tensor::empty(host, i32, {12});
+    CHECK_THAT(refused([&](auto& o) { o.to_physical_map = no_column, o.logical_count = counts; }),
+               Contains("to_physical_map has extents [12, 0]") && Contains("and a column at least"));
     CHECK_THAT(refused([](auto& o) { o.num_groups = 4; }), Contains("both are 0 or neither"));
     CHECK_THAT(refused([](auto& o) { o.num_groups = 5, o.num_topk_groups = 5; }), Contains("do not divide"));
     CHECK_THAT(refused([](auto& o) { o.num_groups = 4, o.num_topk_groups = 1; }), Contains("have only 3"));

@@ -81,6 +81,20 @@ TEST_CASE("what get_fused_mapping cannot do is refused", "[gate]") {
     CHECK_THROWS_WITH(moe::get_fused_mapping(stream, ids, {4, 1, -1}), Contains("num_expanded_tokens is -1"));
     CHECK_THROWS_WITH(moe::get_fused_mapping(stream, Tensor::zeros(stream, i32, {2, 2}), {4}),
                       Contains("topk_idx is i32"));
+    // Two experts at most have rows, however many there are.
+    CHECK_THROWS_WITH(moe::get_fused_mapping(stream, ids, {4096, INT32_MAX}),
+                      Contains("4 slots of 4096 experts with alignment 2147483647 may need up to 8589934588 rows") &&
+                          Contains("take a smaller alignment"));
+    CHECK_THROWS_WITH(moe::get_fused_mapping(stream, ids, {4, 1, std::int64_t{1} << 40}),
+                      Contains("num_expanded_tokens is 1099511627776"));
+    const std::int64_t two[] = {7, 4000};
+    const std::int64_t alignment = 1 << 29;
+    const moe::FusedMapping wide = moe::get_fused_mapping(stream, Tensor::from_host(stream, i64, {1, 2}, two),
+                                                          {4096, alignment, /* num_expanded_tokens */ 3});
+    CHECK(wide.expert_end.as<std::int32_t>()[7] == alignment);
+    CHECK(wide.expert_end.as<std::int32_t>()[4000] == 2 * alignment);
+    CHECK(wide.pos_to_token.as<std::int32_t>()[0] == 0);
+    CHECK(wide.pos_to_token.as<std::int32_t>()[1] == -1);
     const moe::FusedMapping none = moe::get_fused_mapping(stream, Tensor::empty(stream, i64, {0, 2}), {2, 4, 0, true});
     CHECK(none.pos_to_expert.extents() == Shape{0});
     CHECK(none.num_tokens_per_expert_list.empty());

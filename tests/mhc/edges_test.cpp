@@ -171,6 +171,10 @@ TEST_CASE("what does not fit is refused, naming it", "[mhc]") {
     const Tensor r = zeros(bf16, {2, 4, 64}), y = zeros(bf16, {2, 64}), post = zeros(f32, {2, 4, 1}),
                  comb = zeros(f32, {2, 4, 4});
     CHECK_THROWS_WITH(mhc::sinkhorn_forward(s, comb, {0, 1e-6f}), Contains("repeat is 0"));
+    for (std::int64_t many : {std::int64_t{65537}, std::int64_t{1} << 62}) {  // the kernel would run for years
+        CHECK_THROWS_WITH(mhc::sinkhorn_forward(s, comb, {many, 1e-6f}), Contains("from 1 to 65536 normalisations"));
+        CHECK_THROWS_WITH(mhc::sinkhorn_backward(s, comb, comb, {many, 1e-6f}), Contains("from 1 to 65536"));
+    }
     CHECK_THROWS_WITH(mhc::sinkhorn_forward(s, comb, {10, -1.0f}), Contains("eps is -1"));
     CHECK_THROWS_WITH(mhc::sinkhorn_forward(s, comb, {10, std::nanf("")}), Contains("eps is nan"));
     CHECK_THROWS_WITH(mhc::sinkhorn_forward(s, zeros(f32, {2, 9, 9})), Contains("9 streams; from 1 to 8"));

@@ -110,6 +110,17 @@ TEST_CASE("moving rows refuses what does not fit, naming it", "[moe]") {
     CHECK_THROWS_WITH(moe::expand_to_fused(s, Tensor::zeros(host, f64, {4, 8}), slots, expert), says("x is f64"));
     CHECK_THROWS_WITH(moe::expand_to_fused(s, x, slots, expert, Tensor::zeros(host, f32, {5, 8})),
                       says("out is f32 [5, 8]"));
+    // An output in the input's memory would be read after it was written.
+    const Tensor same = Tensor::zeros(host, f32, {64, 8}),
+                 part = Tensor::adopt(same.view().slice(0, 1, 6), same.owner());
+    CHECK_THROWS_WITH(moe::expand_to_fused(s, same.view().slice(0, 3, 7), slots, Tensor::zeros(host, i32, {5}), part),
+                      says("expand_to_fused: out lies in the memory of x, which is read while it is written"));
+    CHECK_THROWS_WITH(moe::reduce_fused(s, same, slots, same.view().slice(0, 60, 64)),
+                      says("reduce_fused: out lies in the memory of x"));
+    for (std::int64_t wrong : {std::int64_t{0}, (std::int64_t{1} << 40) + 1, INT64_MAX})
+        CHECK_THROWS_WITH(
+            moe::expand_to_fused_with_sf(s, x, Tensor::zeros(host, f32, {4, 0}), slots, expert, {wrong, false}),
+            Catch::Contains("num_per_channels is " + std::to_string(wrong) + "; it is from 1 to 2^40"));
     CHECK_THROWS_WITH(moe::expand_to_fused_with_sf(s, x, Tensor::zeros(host, f32, {4, 2}), slots, expert),
                       says("x_sf is [4, 2], but [4, 8] with 128 channels a scale needs [4, 1]"));
     CHECK_THROWS_WITH(moe::expand_to_fused_with_sf(s, x, Tensor::zeros(host, i32, {4, 1}), slots, expert),

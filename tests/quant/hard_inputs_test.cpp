@@ -184,4 +184,11 @@ TEST_CASE("wrong arguments are refused with a sentence", "[quant]") {
     const TensorView whole = TensorView::of(host, static_cast<const void*>(x.data()), i32, {4, 256});
     check_refusal([&] { quant::per_token_cast(stream, whole); }, "i32");
     check_refusal([&] { quant::per_block_cast(stream, whole); }, "i32");
+    // Block sides so large that extents added to them would overflow: no scales would seem enough.
+    quant::QuantizedView codes{Tensor::zeros(stream, e4m3, {4, 256}), Tensor::zeros(stream, f32, {4, 0})};
+    for (std::int64_t side : {std::int64_t{0}, (std::int64_t{1} << 40) + 1, INT64_MAX}) {
+        codes.block_columns = side;
+        check_refusal([&] { quant::cast_back(stream, codes); }, "each side is from 1 to 2^40");
+        check_refusal([&] { quant::per_token_cast(stream, codes); }, "each side is from 1 to 2^40");
+    }
 }

@@ -82,3 +82,20 @@ TEST_CASE("odd strides are transposed or refused by name", "[transpose][C11]") {
         }
     }
 }
+
+TEST_CASE("a transpose into the memory that it reads is refused", "[transpose]") {
+    const Stream stream = host.stream();
+    const Tensor all = Tensor::zeros(stream, f32, {4, 256, 256});
+    const TensorView one = all.view().slice(0, 1, 2), same = one, other = all.view().slice(0, 2, 3),
+                     both = all.view().slice(0, 1, 3);
+    const auto message = "batched_transpose: out lies in the memory of x, which is read while it is written";
+    CHECK_THROWS_WITH(transpose::batched_transpose(stream, one, same), Catch::Contains(message));
+    CHECK_THROWS_WITH(transpose::batched_transpose(stream, both, all.view().slice(0, 0, 2)), Catch::Contains(message));
+    CHECK_THROWS_WITH(transpose::batched_transpose(stream, both, all.view().slice(0, 2, 4)), Catch::Contains(message));
+    CHECK_NOTHROW(transpose::batched_transpose(stream, one, other));
+    CHECK_NOTHROW(transpose::batched_transpose(stream, other, one));
+    TensorView matrix = one;
+    matrix.extents = {256, 256}, matrix.strides = {256, 1};
+    CHECK_THROWS_WITH(transpose::transpose(stream, matrix, matrix),
+                      Catch::Contains("transpose: out lies in the memory"));
+}
