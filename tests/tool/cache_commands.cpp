@@ -177,6 +177,8 @@ TEST_CASE("cache warm names the line that is wrong, and compiles nothing") {
     CHECK_THAT(error_of("per_token_cast hidden=4 hidden=5\n"), Catch::StartsWith(":1: ") && Contains("twice"));
     CHECK_THAT(error_of("batched_transpose\nper_token_cast hidden=-5\n"), Catch::StartsWith(":2: ") && Contains("-5"));
     CHECK_THAT(error_of("# nothing\n"), Catch::StartsWith(" names no kernel"));
+    CHECK(tessera({"cache", "warm", own.folder.path().string()}).error.find(" is a folder; name a file with a line") !=
+          std::string::npos);
     CHECK(tessera({"cache", "warm", own.folder.file("none")}).error ==
           "tessera: the list " + own.folder.file("none") + " cannot be read; check the path\n");
     CHECK_THAT(tessera({"cache", "warm", own.list("batched_transpose\n"), "--arch", "sm_80"}).error,

@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
+#include "runtime/settings.hpp"
+#include "tests/support/scoped_environment.hpp"
 #include "tests/tool/run_command.hpp"
 #include "tests/tool/support.hpp"
 
@@ -55,6 +57,12 @@ TEST_CASE("bench refuses what it would not measure") {
     CHECK(host.error == "tessera: --host has no rows for --json, which keeps device times; leave one of them out\n");
     CHECK(tessera({"bench", "--launch", "--compare", json}).error ==
           "tessera: --launch has no rows for --compare, which keeps device times; leave one of them out\n");
+    CHECK(tessera({"bench", "--launch", "--start-up"}).error ==
+          "tessera: --launch and --start-up measure different things; name one\n");
+    CHECK(tessera({"bench", "--compile", "--host"}).error ==
+          "tessera: --compile and --host measure different things; name one\n");
+    CHECK(tessera({"bench", "--host", "--clock", "graph"}).error ==
+          "tessera: --host measures no device time and takes no --clock; leave it out\n");
     CHECK(tessera({"bench", "nothing", "--host"}).error.find("there are no cases of nothing; name a category (quant") !=
           std::string::npos);
     const std::string filtered = tessera({"bench", "quant", "nonsense", "--host"}).error;
@@ -71,6 +79,60 @@ TEST_CASE("list and doctor print what there is") {
     CHECK(doctor.code == 0);
     CHECK(doctor.output.find("NVRTC") != std::string::npos);
     CHECK(doctor.output.find("TESSERA_CACHE_DIR") != std::string::npos);
+}
+
+TEST_CASE("show refuses numbers that no shape has, and never ends without a word") {
+    const auto error = [](const char* kernel, const char* option) {
+        const Outcome shown = tessera({"show", kernel, option});
+        CHECK(shown.code == 1);
+        return shown.error;
+    };
+    for (const auto& [kernel, option] : {std::pair{"per_token_cast", "hidden=0"},
+                                         {"per_token_cast", "hidden=4611686018427387904"},
+                                         {"expand_to_fused", "topk=9223372036854775807"},
+                                         {"expand_to_fused", "hidden=9223372036854775807"},
+                                         {"expand_to_fused_with_sf", "num_per_channels=0"},
+                                         {"mask_indices_by_tp", "num_ep_ranks=0"},
+                                         {"mask_indices_by_tp", "num_tp_ranks=0"},
+                                         {"engram_grad_w_reduce", "rows=0"},
+                                         {"engram_hash", "ngram=1"},
+                                         {"get_fused_mapping", "topk=0"},
+                                         {"mhc_sinkhorn", "mhc_mult=0"},
+                                         {"mhc_sinkhorn", "repeat=0"},
+                                         {"topk_sum_and_topk_group_idx", "num_groups=0"}}) {
+        const std::string text = error(kernel, option),
+                          name = std::string(option).substr(0, std::string(option).find('='));
+        INFO(kernel << " " << option << ": " << text);
+        CHECK(text.find("the command line: the option " + name + " is ") != std::string::npos);
+        const bool says_range = text.find("from ") != std::string::npos || text.find("at least") != std::string::npos;
+        CHECK(says_range);
+    }
+}
+
+TEST_CASE("doctor names every setting whose value is wrong, with the cure, and names that are none") {
+    const files_test::Folder folder;
+    files_test::put(folder.file("file"), "x");
+    const std::string file = folder.file("file"), missing = folder.file("missing");
+    const std::pair<std::string, std::string> wrong[] = {
+        {"TESSERA_CACHE", "maybe"},        {"TESSERA_CACHE_DIR", file},    {"TESSERA_CACHE_SIZE", "1T"},
+        {"TESSERA_CACHE_BUNDLE", missing}, {"TESSERA_NVRTC", missing},     {"TESSERA_CUPTI", missing},
+        {"TESSERA_LINEINFO", "2"},         {"TESSERA_KEEP_SOURCE", file},  {"TESSERA_MEMORY_CACHE", "much"},
+        {"TESSERA_HOST_CHECK", "never"},   {"TESSERA_HOST_WORKERS", "-3"}, {"TESSERA_VERBOSE", "loud"},
+    };
+    CHECK(std::size(wrong) == runtime::settings_table().size());
+    for (const auto& [name, value] : wrong) {
+        const test::ScopedEnvironment set{{name.c_str(), value.c_str()}};
+        const Outcome doctor = tessera({"doctor"});
+        INFO(name << "=" << value << "\n" << doctor.output << doctor.error);
+        CHECK(doctor.code == 0);
+        const std::size_t at = doctor.output.find("WRONG: " + name + " is \"" + value + "\", which is not ");
+        REQUIRE(at != std::string::npos);
+        CHECK(doctor.output.find("Correct it, or unset it", at) != std::string::npos);
+        CHECK(doctor.output.find("WRONG: ", at + 1) == std::string::npos);
+    }
+    CHECK(tessera({"doctor"}).output.find("WRONG") == std::string::npos);
+    const test::ScopedEnvironment other{{"TESSERA_CACHEDIR", "x"}};
+    CHECK(tessera({"doctor"}).output.find("TESSERA_CACHEDIR       is no setting") != std::string::npos);
 }
 
 TEST_CASE("verify holds a case to its file") {

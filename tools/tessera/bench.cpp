@@ -104,13 +104,18 @@ int start_up(const std::string& device) {
 
 /// What a measurement would pass over in silence is refused.
 void refuse_unused(const BenchRequest& request) {
-    const char* own = request.compile    ? "--compile"
-                      : request.launch   ? "--launch"
-                      : request.start_up ? "--start-up"
-                                         : nullptr;
+    const char* own = nullptr;
+    for (const auto& [asked, option] : {std::pair{request.compile, "--compile"}, std::pair{request.launch, "--launch"},
+                                        std::pair{request.start_up, "--start-up"}}) {
+        if (asked && own) throw UsageError(fmt::format("{} and {} measure different things; name one", own, option));
+        if (asked) own = option;
+    }
+    if (own && request.host) throw UsageError(fmt::format("{} and --host measure different things; name one", own));
     if (own && request.what != "all")
         throw UsageError(fmt::format("{} has kernels of its own and takes no \"{}\"; leave it out", own, request.what));
     if (!own && request.host) own = "--host";
+    if (own && request.clock != "auto")
+        throw UsageError(fmt::format("{} measures no device time and takes no --clock; leave it out", own));
     if (own && !(request.json.empty() && request.compare.empty()))
         throw UsageError(fmt::format("{} has no rows for {}, which keeps device times; leave one of them out", own,
                                      request.json.empty() ? "--compare" : "--json"));

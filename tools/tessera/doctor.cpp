@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "bench/cupti/find.hpp"
 #include "dsl/base/error.hpp"
 #include "runtime/cache/bundle.hpp"
 #include "runtime/cache/cubin_cache.hpp"
@@ -107,6 +108,8 @@ void print_settings(const char* title, std::span<const runtime::Setting> table) 
         const std::string standard = *setting.default_value ? setting.default_value : "unset";
         fmt::print("  {:<22} {}\n", setting.name, value ? *value : standard + " (default)");
         fmt::print("  {:<22}   {}\n", "", setting.meaning);
+        if (const std::string problem = runtime::setting_problem(setting); !problem.empty())
+            fmt::print("  {:<22}   WRONG: {}\n", "", problem);
     }
 }
 
@@ -117,9 +120,14 @@ int doctor() {
     section("NVRTC", print_nvrtc);
     section("cache", print_cache);
     section("bundle", print_bundle);
+    section("CUPTI", [] {
+        if (runtime::environment("TESSERA_CUPTI")) line("CUPTI", bench::cupti::find_library().string());
+    });
     const auto disassembler = find_disassembler();
     line("disassembler", disassembler ? disassembler->string() : "none (needed for `show --stage sass` only)");
     print_settings("settings (environment variables)", runtime::settings_table());
+    for (const std::string& name : runtime::unknown_settings())
+        fmt::print("  {:<22} is no setting, and nobody reads it; correct the name, or unset it\n", name);
     print_settings("variables of the system that are read too", runtime::system_variables());
     return 0;
 }

@@ -62,6 +62,43 @@ std::optional<std::string> check_options(const KernelEntry& kernel, const Argume
     return later ? later : kernel.not_written(args);
 }
 
+Program program_of(const KernelEntry& kernel, const Arguments& args, const Target& target) {
+    struct Range {
+        const char* option;
+        std::int64_t least, most;
+    };
+    // What specialises a kernel divides, and is written out: a program for a number far outside would be none.
+    constexpr std::int64_t many = std::int64_t{1} << 30;
+    constexpr Range ranges[] = {
+        {"hidden", 1, many},
+        {"topk", 1, 1024},
+        {"num_topk", 1, 1024},
+        {"num_per_channels", 1, many},
+        {"num_experts", 1, 1 << 20},
+        {"num_groups", 0, 1 << 20},
+        {"num_ep_ranks", 1, 1 << 20},
+        {"num_tp_ranks", 1, 1 << 20},
+        {"ngram", 2, 64},
+        {"tables", 1, 1 << 20},
+        {"heads", 1, 1024},
+        {"rows", 1, 1 << 20},
+        {"mhc_mult", 1, 8},
+        {"repeat", 1, 1 << 16},
+        {"sinkhorn_repeat", 1, 1 << 16},
+        {"n_splits", 0, 64},
+        {"tokens", 0, many},
+        {"n", 1, many},
+    };
+    for (const Range& range : ranges) {
+        if (!args.has(range.option)) continue;
+        const std::int64_t number = args.number(range.option, range.least);
+        if (number < range.least || number > range.most)
+            throw UsageError(fmt::format("{}: the option {} is {}; it is from {} to {}", args.where(), range.option,
+                                         number, range.least, range.most));
+    }
+    return kernel.program(args, target);
+}
+
 Element input_element(const Arguments& args, const std::vector<Element>& allowed) {
     const std::string name = args.text("in", name_of(allowed.front()));
     std::vector<std::string> names;

@@ -45,6 +45,9 @@ const KernelEntry* find_kernel(std::string_view name);
 std::optional<std::string> check_options(const KernelEntry& kernel, const Arguments& args,
                                          const std::vector<std::string>& also);
 
+/// The kernel recorded for these options. Errors: UsageError for a number that no shape has; what the kernel refuses.
+Program program_of(const KernelEntry& kernel, const Arguments& args, const Target& target);
+
 /// The option `in`: one of `allowed`, the first if it is not given. Errors: UsageError.
 Element input_element(const Arguments& args, const std::vector<Element>& allowed);
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "dsl/base/error.hpp"
 #include "kernels/moe_gate.hpp"
 #include "tools/tessera/device_tensor.hpp"
@@ -45,6 +47,7 @@ std::vector<Result> run_groups(const Stream& stream, const Case& the_case) {
 
 Program groups_program(const Arguments& args, const Target&) {
     const std::int64_t groups = args.number("num_groups", 8);
+    if (groups < 1) throw UsageError(fmt::format("{}: the option num_groups is {}; at least 1", args.where(), groups));
     return moe::topk_sum_and_topk_group_idx_program(groups, args.number("num_experts", 256) / groups,
                                                     group_options(args));
 }

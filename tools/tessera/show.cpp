@@ -46,7 +46,7 @@ int show(const ShowRequest& request) {
     const Target target = target_named(request.arch);
     if (const auto later = check_options(*kernel, args, {"in", "aligned"}))
         throw UsageError(*later + "; choose another value");
-    const std::string text = stage_text(request.stage, kernel->program(args, target), target);
+    const std::string text = stage_text(request.stage, program_of(*kernel, args, target), target);
     std::fputs(text.c_str(), stdout);
     if (!text.empty() && text.back() != '\n') std::fputc('\n', stdout);
     return 0;

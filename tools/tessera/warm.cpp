@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fstream>
@@ -39,6 +40,9 @@ constexpr const char* standard_input = "standard input";
 
 std::vector<WarmItem> read_list(const std::string& file) {
     if (file == standard_input) return read_warm_list(std::cin, file);
+    std::error_code error;
+    if (std::filesystem::is_directory(file, error))
+        throw UsageError(fmt::format("the list {} is a folder; name a file with a line for each kernel", file));
     std::ifstream text(file);
     if (!text) throw UsageError(fmt::format("the list {} cannot be read; check the path", file));
     return read_warm_list(text, file);
@@ -51,7 +55,7 @@ std::vector<Recorded> record_all(const std::vector<WarmItem>& items, const std::
     for (const WarmItem& item : items) {
         for (const Target& target : targets) {
             try {
-                all.push_back({item.line, item.kernel->program(item.args, target), target});
+                all.push_back({item.line, program_of(*item.kernel, item.args, target), target});
             } catch (const UsageError& error) {
                 throw UsageError(fmt::format("{}:{}: {}", file, item.line, error.what()));
             }
