@@ -66,6 +66,7 @@ public:
         for (Ref n : order_)
             if (!n->scalar()) settle(group_of(n));
         for (std::size_t v = 0; v < program_.variables.size(); ++v) settle_variable(v);
+        for (Ref n : order_) read_as_held(n);
         for (Ref n : order_) ir::for_each_operand(*n, [&](Ref operand) { meet(n, operand); });
         ir::for_each_statement(program_.body, [&](const ir::Statement& s) {
             const auto* a = s.as<ir::Assign>();
@@ -202,6 +203,8 @@ private:
         Ref anchor = g.product ? g.product : g.given;
         if (g.product) {
             set(anchor, *g.of_product);
+            for (Ref n : g.members)  // each as its instructions leave it; where two meet, one is converted
+                if (n->as<ir::Mma>()) set(n, mma_layouts(plan_, *n, threads_of(program_, role_of(n))).c);
         } else if (anchor) {
             for (Ref n : g.members)  // each as it was given; where two meet, one is converted
                 if (const auto* load = n->as<ir::Load>(); load && load->per_thread.rank() > 0) set(n, given_layout(n));
@@ -382,6 +385,13 @@ private:
         const ir::Variable& variable = program_.variables[v];
         if (!variable.shape.empty() && !plan_.variables[v])
             plan_.variables[v] = with_vector(variable.shape, variable.shape.rank() - 1, 1, 1, plan_.variable_roles[v]);
+    }
+
+    /// A variable is read as it lies, whatever the reader's group has settled on; users that want it otherwise convert.
+    void read_as_held(Ref n) {
+        const auto* v = n->as<ir::VariableRead>();
+        if (v && !n->scalar())
+            plan_.layouts[static_cast<std::size_t>(n->id)] = plan_.variables[static_cast<std::size_t>(v->variable)];
     }
 
     void meet(Ref n, Ref operand) {

@@ -192,3 +192,27 @@ TEST_CASE("values read of variables keep what they were on their line", "[lower]
         }
     });
 }
+
+TEST_CASE("a variable is read beside tiles of several layouts", "[lower]") {
+    const Program p = record("kernel", [](Kernel& k) {
+        const auto x = k.input<f32>("x", {16, 32});
+        const auto sum = k.output<f32>("sum", {16, 32}), difference = k.output<f32>("difference", {16, 32});
+        k.threads(32);
+        k.grid(1);
+        auto s = k.variable(full({16, 32}, Value<f32, 0>(0.0f)));
+        const auto rows = load(x.window({16, 32}, {0, 0}), {.per_thread = {1, 4}});
+        const auto columns = load(x.window({16, 32}, {0, 0}), {.per_thread = {4, 1}});
+        s = s.get() + 3.0f;
+        store(sum.window({16, 32}, {0, 0}), s.get() + rows);
+        store(difference.window({16, 32}, {0, 0}), s.get() - columns);
+    });
+    on_targets(p, [](const Lowered& kernel) {
+        auto x = numbers<float>(16 * 32);
+        std::vector<float> sum(x.size()), difference(x.size());
+        kernel.run({}, x, sum, difference);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            CHECK(sum[i] == 3 + x[i]);
+            CHECK(difference[i] == 3 - x[i]);
+        }
+    });
+}

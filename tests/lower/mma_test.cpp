@@ -106,6 +106,33 @@ TEST_CASE("a product is an operand of the next, of itself, and is computed with"
     });
 }
 
+TEST_CASE("products that warps share along other sides add up and meet") {
+    const Sizes s{64, 32, 32, 128, 0};
+    const Program program = record("shares", [&](Kernel& k) {
+        k.threads(s.threads);
+        k.grid(1);
+        const auto x = k.input<bf16>("x", {s.m, s.k}), y = k.input<bf16>("y", {s.n, s.k});
+        const auto first = k.output<f32>("first", {s.m, s.n}), last = k.output<f32>("last", {s.m, s.n});
+        const auto a = load(x.block({s.m, s.k}, {0, 0})), b = load(y.block({s.n, s.k}, {0, 0}));
+        const auto once = mma(a, b, full({s.m, s.n}, Value<f32, 0>(0.0f)), {.warps = 4});
+        auto sum = k.variable(once);
+        sum = mma(a, b, sum.get() * 2.0f, {.warps = 1});
+        store(first.block({s.m, s.n}, {0, 0}), once);
+        store(last.block({s.m, s.n}, {0, 0}), mma(a, b, sum.get(), {.warps = 2}) - once);
+    });
+    const auto x = numbers<float>(s.m * s.k, -4, 4), y = numbers<float>(s.n * s.k, -3, 3);
+    const auto once = product(s, x, y, std::vector<float>(static_cast<std::size_t>(s.m * s.n)));
+    auto expected = once;
+    for (float& e : expected) e *= 3;  // 2 + 1 + 1 − 1
+    on_targets(program, [&](const Lowered& lowered) {
+        auto a = codes_of<bf16>(x), b = codes_of<bf16>(y);
+        std::vector<float> first(once.size()), last(once.size());
+        lowered.run({}, a, b, first, last);
+        CHECK(first == once);
+        CHECK(last == expected);
+    });
+}
+
 TEST_CASE("operands come from shared memory, and rows past the end are 0") {
     const Sizes s{64, 8, 64, 128, 0};
     const Program program = record("multiply_staged", [&](Kernel& k) {

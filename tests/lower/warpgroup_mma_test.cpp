@@ -218,6 +218,31 @@ TEST_CASE("a product means what its operands held at its line") {
     });
 }
 
+TEST_CASE("a product of single warps is added to by four that read shared memory, and the reverse") {
+    const Sizes s{64, 16, 16, 16};
+    const Program program = record("engines", [&](Kernel& k) {
+        k.threads(s.threads);
+        k.grid(1);
+        const auto x = k.input<bf16>("x", {s.m, s.k}), y = k.input<bf16>("y", {s.n, s.k});
+        const auto d = k.output<f32>("d", {s.m, s.n});
+        const auto right = k.shared<bf16>("right", {s.n, s.width}, operand_swizzle<bf16>(s.width));
+        const auto a = load(x.block({s.m, s.k}, {0, 0})), b = load(y.block({s.n, s.k}, {0, 0}));
+        store(right.whole(), b);
+        const auto once = mma(a, b, full({s.m, s.n}, Value<f32, 0>(0.0f)));
+        const auto twice = mma(a, right.whole(), once + 1.0f);
+        store(d.block({s.m, s.n}, {0, 0}), mma(a, b, twice));
+    });
+    const auto x = numbers<float>(s.m * s.k, -4, 4), y = numbers<float>(s.n * s.k, -3, 3);
+    auto expected = product(s, x, y, std::vector<float>(static_cast<std::size_t>(s.m * s.n)));
+    for (float& e : expected) e = 3 * e + 1;
+    on_targets(program, [&](const Lowered& lowered) {
+        auto a = codes_of<bf16>(x), b = codes_of<bf16>(y);
+        std::vector<float> d(expected.size());
+        lowered.run({}, a, b, d);
+        CHECK(d == expected);
+    });
+}
+
 TEST_CASE("threads that do not make four warps for every 64 rows are refused") {
     const auto said = [](const Sizes& s, const Target& target = Target::h200()) {
         try {

@@ -1,5 +1,6 @@
 #include "tests/support/programs/arithmetic.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -112,10 +113,32 @@ std::uint64_t float_to_integer(Element to, float x) {
     return static_cast<std::uint64_t>(t);
 }
 
+/// 1 sign, 5 bits of exponent (bias 15), 10 of fraction.
+float f16_value(std::uint64_t bits) {
+    const int exponent = static_cast<int>(bits >> 10 & 31);
+    const auto fraction = static_cast<float>(bits & 1023);
+    if (exponent == 31) return fraction != 0 ? NAN : (bits >> 15 & 1) != 0 ? -INFINITY : INFINITY;
+    const float size = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+    return (bits >> 15 & 1) != 0 ? -size : size;
+}
+
+std::uint64_t f16_nearest(float x) {
+    const std::uint64_t sign = std::signbit(x) ? 0x8000 : 0;
+    if (std::isnan(x)) return 0x7FFF;
+    const double size = std::fabs(static_cast<double>(x));
+    if (size >= 65520) return sign | 0x7C00;  // half a step above the largest
+    const int exponent = size == 0 ? -14 : std::max(std::ilogb(size), -14);
+    const double steps = std::nearbyint(std::ldexp(size, 10 - exponent));  // of 2^(exponent − 10); 1024 … 2048
+    // A carry into the next exponent is what the addition makes of it.
+    return sign | (static_cast<std::uint64_t>(exponent + 14) * 1024 + static_cast<std::uint64_t>(steps));
+}
+
 }  // namespace
 
 float float_value(Element type, std::uint64_t bits) {
     switch (type) {
+        case f16: return f16_value(bits);
+        case tf32:
         case f32: {
             const auto narrow = static_cast<std::uint32_t>(bits);
             float x;
@@ -136,6 +159,11 @@ std::uint64_t float_bits(Element type, float x) {
             std::memcpy(&bits, &x, sizeof x);
             return bits;
         }
+        case tf32: {  // 13 bits less, ties away from 0
+            const std::uint64_t bits = float_bits(f32, x);
+            return std::isnan(x) ? 0x7FFFE000 : (bits + 0x1000) & 0xFFFFE000;
+        }
+        case f16: return f16_nearest(x);
         case bf16: return std::isnan(x) ? 0x7FFF : reference::bf16_nearest(x);
         case e4m3: return reference::e4m3_nearest(x);
         case e2m1: return reference::code_of(reference::Format::e2m1, x);

@@ -7,7 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "dsl/base/convert.hpp"
+#include "dsl/ir/roles.hpp"
+#include "dsl/ir/walk.hpp"
 #include "tests/support/programs/arithmetic.hpp"
 
 namespace tessera::test {
@@ -74,9 +75,11 @@ public:
 
     void run(const ir::Body& body) {
         for (const auto& statement : body) {
+            if (ir::role_of(statement) != nullptr) continue;
             memo_.clear();
             std::visit([&](const auto& op) { step(op); }, statement.op);
         }
+        if (role_ < 0) run_roles(body);
     }
 
     ir::Offender reported;  // the first so far
@@ -84,6 +87,47 @@ public:
     std::int64_t number(Ref node) { return integer_value(node->type, value(node).elements[0]); }
 
 private:
+    using Elements = std::vector<std::pair<std::uint8_t*, std::uint64_t>>;  // by their place in a shared tile
+    using Written = std::pair<std::size_t, Elements>;                       // with the bytes of each
+
+    /// What copies have brought to the slots of a ring, fill by fill, and how many of them each role has seen. A role's
+    /// n-th use has what the n-th fill has copied, whatever slot that is.
+    struct Ring {
+        std::vector<Written> copies;  // since the last fill
+        std::vector<std::vector<Written>> fills;
+        std::map<int, std::size_t> taken;  // by role
+    };
+
+    /// One after the other, those that fill a ring ahead of those that use it.
+    void run_roles(const ir::Body& body) {
+        std::vector<const ir::For*> left;
+        for (const ir::Statement& s : body)
+            if (const ir::For* role = ir::role_of(s)) left.push_back(role);
+        while (!left.empty()) {
+            const auto next = std::find_if(left.begin(), left.end(), [&](const ir::For* role) {
+                return std::none_of(left.begin(), left.end(), [&](const ir::For* other) {
+                    return role != other && waits_for(role->body, other->body);
+                });
+            });
+            if (next == left.end()) throw std::logic_error("roles that fill rings for each other");
+            role_ = (*next)->role;
+            run((*next)->body);
+            left.erase(next);
+        }
+        role_ = -1;
+    }
+    static bool waits_for(const ir::Body& user, const ir::Body& filler) {
+        bool found = false;
+        ir::for_each_statement(filler, [&](const ir::Statement& filling) {
+            const auto* commit = filling.as<ir::CommitCopies>();
+            ir::for_each_statement(user, [&](const ir::Statement& s) {
+                const auto* wait = s.as<ir::WaitCopies>();
+                found = found || (commit && wait && !wait->first_warp && wait->mbarriers == commit->mbarriers);
+            });
+        });
+        return found;
+    }
+
     void step(const ir::For& loop) {
         const std::int64_t begin = number(loop.begin), end = number(loop.end), by = number(loop.step);
         for (std::int64_t i = begin; i < end; i += by) {
@@ -128,9 +172,54 @@ private:
                                            {static_cast<std::uint64_t>(report.rule) << 56 | place, element(told, i)});
         });
     }
+    /// Done at once, as it may be: nobody looks before the wait, and what lies in a ring does so when it is used.
+    void step(const ir::Copy& copy) {
+        const std::size_t bytes = bits_of(program_.shared[copy.to.memory].type) / 8;
+        if (role_ >= 0) return rings_[copy.mbarriers].copies.push_back({bytes, moved(copy)});
+        write(bytes, moved(copy));
+    }
+    void step(const ir::WaitCopies& wait) {
+        if (role_ < 0 || wait.first_warp) return;
+        Ring& ring = rings_[wait.mbarriers];
+        std::size_t& taken = ring.taken[role_];
+        if (taken >= ring.fills.size()) throw std::logic_error("a ring is used more often than it is filled");
+        for (const Written& piece : ring.fills[taken]) write(piece.first, piece.second);
+        ++taken;
+    }
+    void step(const ir::CommitCopies& commit) {
+        if (role_ < 0) return;
+        Ring& ring = rings_[commit.mbarriers];
+        ring.fills.push_back(std::move(ring.copies));
+        ring.copies.clear();
+    }
+    void step(const ir::InitMbarriers&) {}
+    void step(const ir::Arrive&) {}
     template <class Other>
     void step(const Other&) {
         throw std::logic_error("a lowered statement in a recorded program");
+    }
+
+    /// What a copy moves. By vectors and tensor maps, zeros come for what is outside of the tensor; in bulk, rows that
+    /// are outside stay as they were.
+    Elements moved(const ir::Copy& copy) {
+        const Memory from = memory_of(copy.from), to = memory_of(copy.to);
+        const std::size_t bytes = bits_of(from.type) / 8;
+        std::vector<std::pair<bool, std::uint64_t>> read;
+        each_place(copy.from, [&](const Position& at, std::int64_t) {
+            std::uint64_t element = 0;
+            if (from.holds(at)) std::memcpy(&element, from.address(at), bytes);
+            read.push_back({from.holds(at), element});
+        });
+        const bool bulk = copy.mbarriers >= 0 && !copy.tensor;
+        Elements out;
+        each_place(copy.to, [&](const Position& at, std::int64_t i) {
+            const auto [inside, element] = read[static_cast<std::size_t>(i)];
+            if (inside || !bulk) out.push_back({to.address(at), element});
+        });
+        return out;
+    }
+    static void write(std::size_t bytes, const Elements& elements) {
+        for (const auto& [address, element] : elements) std::memcpy(address, &element, bytes);
     }
 
     /// Calls f(coordinates in the memory, flat index in the tile).
@@ -307,11 +396,11 @@ private:
         Tile out{node->shape, {}};
         const Element type = m.a->type;
         each(node->shape, [&](const Position& at, std::int64_t i) {
-            double sum = decode_float(f32, c.elements[i]);
+            double sum = float_value(f32, element(c, i));
             for (std::int64_t k = 0; k < a.shape[1]; ++k)
-                sum += double{decode_float(type, a.elements[at[0] * a.shape[1] + k])} *
-                       double{decode_float(type, b.elements[at[1] * a.shape[1] + k])};
-            out.elements.push_back(encode_float(f32, static_cast<float>(sum)));
+                sum += double{float_value(type, a.elements[at[0] * a.shape[1] + k])} *
+                       double{float_value(type, b.elements[at[1] * a.shape[1] + k])};
+            out.elements.push_back(float_bits(f32, static_cast<float>(sum)));
         });
         return out;
     }
@@ -349,6 +438,8 @@ private:
     std::vector<Tile> variables_;
     std::map<int, std::int64_t> counters_;
     std::unordered_map<Ref, Tile> bound_, memo_;
+    int role_ = -1;              // that runs
+    std::map<int, Ring> rings_;  // by the mbarriers that count their copies
 };
 
 }  // namespace
