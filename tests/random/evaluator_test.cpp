@@ -65,6 +65,52 @@ TEST_CASE("split, permute and merge move elements where row-major order says", "
     CHECK(y == std::vector<std::int32_t>{0, 10, 1, 11, 2, 12});
 }
 
+TEST_CASE("copies bring zeros from outside, in a pipeline too", "[evaluator]") {
+    const Program p = record("copies", [](Kernel& k) {
+        const auto x = k.input<i32>("x", {5, 2});
+        const auto y = k.output<i32>("y", {2, 2});
+        k.grid(1);
+        const auto one = k.shared<i32>("one", {2, 2});
+        const auto slots = k.shared<i32>("slots", {2, 2, 2});
+        copy_async(one.whole(), x.window({2, 2}, {4, 0}));
+        wait_copies();
+        auto sum = k.variable(load(one.whole()));
+        k.pipelined(
+            3, {.stages = 2}, [&](Index i, Index slot) { copy_async(slots[slot].whole(), x.block({2, 2}, {i, 0})); },
+            [&](Index i, Index slot) { sum = sum.get() * 10 + load(slots[slot].whole()) + cast<i32>(i); });
+        store(y.window({2, 2}, {0, 0}), sum.get());
+    });
+    std::vector<std::int32_t> x = {1, 2, 3, 4, 5, 6, 7, 8, 9, 4}, y(4, -1);
+    evaluate(p.ir(), bases(x, y), {});
+    CHECK(y == std::vector<std::int32_t>{9171, 4276, 382, 492});
+}
+
+TEST_CASE("a ring hands each fill to each of its users, in order", "[evaluator]") {
+    const Program p = record("rings", [](Kernel& k) {
+        const auto x = k.input<i32>("x", {3, 4});
+        const auto y = k.output<i32>("y", {4}), z = k.output<i32>("z", {4});
+        k.grid(1);
+        const auto tile = k.shared<i32>("tile", {2, 4});
+        const auto ring = k.ring({.stages = 2});
+        const auto use = [&](const Global<i32, 1>& out, int by) {
+            auto sum = k.variable(full({4}, Value<i32, 0>(0)));
+            k.serial(3, [&](Index) { ring.use([&](Index slot) { sum = sum.get() * by + load(tile[slot].whole()); }); });
+            store(out.window({4}, {0}), sum.get());
+        };
+        k.roles(
+            {.name = "ten"}, [&] { use(y, 10); }, {.name = "two"}, [&] { use(z, 2); }, {.name = "copier"},
+            [&] {
+                k.serial(3, [&](Index i) {
+                    ring.fill([&](Index slot) { copy_async(tile[slot].whole(), x[i].block({4}, {0})); });
+                });
+            });
+    });
+    std::vector<std::int32_t> x = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}, y(4, -1), z(4, -1);
+    evaluate(p.ir(), {x.data(), y.data(), z.data()}, {});
+    CHECK(y == std::vector<std::int32_t>{159, 261, 372, 483});
+    CHECK(z == std::vector<std::int32_t>{23, 21, 28, 35});
+}
+
 TEST_CASE("operations on single elements", "[evaluator]") {
     const auto on_float = [](BinaryOp op, float a, float b) {
         return float_value(f32, apply(op, f32, float_bits(f32, a), float_bits(f32, b)));
@@ -85,4 +131,14 @@ TEST_CASE("operations on single elements", "[evaluator]") {
     CHECK(convert(i32, f32, 16777217) == float_bits(f32, 16777216));
     CHECK(convert(f32, e4m3, float_bits(f32, -1e9f)) == 0xFE);
     CHECK(convert(bf16, f32, 0xC000) == float_bits(f32, -2));
+    CHECK(convert(f32, f16, float_bits(f32, -2.5f)) == 0xC100);
+    CHECK(convert(f32, f16, float_bits(f32, 65519)) == 0x7BFF);
+    CHECK(convert(f32, f16, float_bits(f32, 65520)) == 0x7C00);
+    CHECK(convert(f32, f16, float_bits(f32, 0x1p-25f)) == 0);
+    CHECK(convert(f32, f16, float_bits(f32, 0x1.8p-25f)) == 1);
+    CHECK(convert(f32, f16, float_bits(f32, 0x1.ffep-15f)) == 0x0400);
+    CHECK(convert(f16, f32, 0x0001) == float_bits(f32, 0x1p-24f));
+    CHECK(convert(f16, f32, 0x7BFF) == float_bits(f32, 65504));
+    CHECK(convert(f32, tf32, float_bits(f32, 1 + 0x1p-11f)) == float_bits(f32, 1 + 0x1p-10f));
+    CHECK(convert(f32, tf32, float_bits(f32, 1 + 0x1.fp-12f)) == float_bits(f32, 1));
 }

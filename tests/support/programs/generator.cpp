@@ -144,13 +144,13 @@ void Writer::by_warps() {
     const Item v = clamped(*found, variable_limit);
     const int variable = detail::variable(v.node, here());
     const Ref zero = detail::constant(v.type, std::int64_t{0}, here());
-    const Ref all =
-        detail::warp_vote(ir::ReduceOp::min, detail::binary(ir::BinaryOp::gt, v.node, zero, here()), here());
+    const Ref now = detail::variable_read(variable, here());  // so that the vote is about what a warp assigns
+    const Ref all = detail::warp_vote(ir::ReduceOp::min, detail::binary(ir::BinaryOp::gt, now, zero, here()), here());
     detail::open_when(all, here());
-    detail::assign(variable, v.node, here());
+    detail::assign(variable, now, here());
     detail::close_scope();
     detail::open_when(detail::unary(ir::UnaryOp::bit_not, all, here()), here());
-    detail::assign(variable, detail::unary(ir::UnaryOp::abs, v.node, here()), here());
+    detail::assign(variable, detail::unary(ir::UnaryOp::abs, now, here()), here());
     detail::close_scope();
     const double bound = is_integer(v.type) ? largest(v.type) + 1 : variable_limit;
     pool_.add({detail::variable_read(variable, here()), v.type, v.shape, bound, v.whole});

@@ -61,6 +61,7 @@ void Writer::gather_shared() {
     std::int64_t most = shape[axis] + 3;
     while (shape.count() / shape[axis] * most > 2048) most = (most + 1) / 2;
     shape[axis] = v.extent[axis] = random_.between(1, most);
+    if (!spreads(shape)) return;
     v.offset[axis] = indices(shape[axis], t.shape[axis], false).node;
     pool_.add({detail::load(v, nullptr, {}, here()), t.type, shape, largest(t.type) + 1, true});
 }
@@ -103,6 +104,7 @@ void Writer::scatter_shared() {
     const int axis = static_cast<int>(random_.between(0, item.shape.rank() - 1));
     Shape extents = item.shape;
     extents[axis] = random_.between(1, item.shape[axis] + 3);
+    if (!spreads(extents)) return;
     const SharedTile tile = new_tile(item.type, extents);
     if (tile.shape.empty()) return;
     const Ref zero = detail::constant(item.type, std::int64_t{0}, here());

@@ -20,6 +20,12 @@ struct Item {
 
 inline bool has_arithmetic(Element t) { return t == f32 || t == bf16 || is_integer(t); }
 
+/// The largest power of two that divides n; of 0 a large one.
+inline std::int64_t even_part(std::int64_t n) { return n == 0 ? 1 << 20 : n & -n; }
+
+/// Whether threads can share a tile: what is odd of its number of elements stays with each.
+inline bool spreads(const Shape& shape) { return shape.count() / even_part(shape.count()) <= 256; }
+
 /// Largest magnitude that an integer type holds on both sides of 0 (unsigned: above it).
 inline double largest(Element t) {
     const int width = bits_of(t) - (is_signed_integer(t) ? 1 : 0);

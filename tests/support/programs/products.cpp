@@ -228,7 +228,9 @@ void Writer::product_pipeline() {
     Product p{};
     const bool in_place = threads_ >= 32 * group && random_.one_in(2);
     if (!choose_product(p, in_place)) return;
-    const Copies engine = random_.pick({Copies::vectors, Copies::tensor});
+    constexpr std::int64_t longest_side = 256;  // of a box
+    const bool boxes = std::max(p.rows, p.columns) <= longest_side && random_.one_in(2);
+    const Copies engine = boxes ? Copies::tensor : Copies::vectors;
     const int stages = random_.pick({2, 3, 4});
     const Length turns = length("turns", random_.between(0, 5), 1);
     struct Side {

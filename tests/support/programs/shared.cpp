@@ -34,12 +34,18 @@ void Writer::through_shared() {
         for (int n = 0; n < 2; ++n) detail::atomic_add(v, n == 0 ? more->node : item.node, here());
         back.bound = largest(item.type) + 1;
     }
-    if (random_.one_in(3))
+    if (random_.one_in(3)) {
+        ViewSpec part = v;
         for (int a = 0; a < v.rank; ++a) {
             const std::int64_t from = random_.between(0, item.shape[a] - 1);
-            v.offset[a] = index(from);
-            v.extent[a] = back.shape[a] = random_.between(1, item.shape[a] - from);
+            part.offset[a] = index(from);
+            part.extent[a] = back.shape[a] = random_.between(1, item.shape[a] - from);
         }
+        if (spreads(back.shape))
+            v = part;
+        else
+            back.shape = item.shape;
+    }
     back.node = detail::load(v, nullptr, {}, here());
     pool_.add(back);
 }

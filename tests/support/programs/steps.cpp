@@ -34,7 +34,8 @@ Shape meet(const Shape& a, const Shape& b) {
         if (a[i] != b[i] && a[i] != 1 && b[i] != 1) return {};
         out[i] = std::max(a[i], b[i]);
     }
-    return out.count() <= largest_tile ? out : Shape{};
+    if (out == a || out == b) return out;
+    return spreads(out) && out.count() <= largest_tile ? out : Shape{};
 }
 
 /// Adds a result whose bound was computed without thought of its type.
@@ -197,8 +198,9 @@ void step_lookup(Random& random, Pool& pool) {
                                                 return fits(item) && (to == e2m1 ? item.type == f32 : item.type == to);
                                             })
                                 : nullptr;
+        const auto code = [&] { return detail::cast(to, detail::broadcast_to(entry->node, a.shape, here()), here()); };
         table[i] = entry == nullptr ? number(to, static_cast<double>(random.between(0, 6)))
-                   : to == e2m1     ? detail::cast(to, entry->node, here())
+                   : to == e2m1     ? code()
                                     : entry->node;
     }
     const Item* mask = to != u8 && random.one_in(2)
@@ -263,6 +265,7 @@ void step_broadcast(Random& random, Pool& pool) {
     for (int axis = 0; axis < out.shape.rank(); ++axis)
         if (out.shape[axis] == 1 && out.shape.count() <= largest_tile / 16)
             out.shape[axis] = random.pick<std::int64_t>({2, 3, 8, 16});
+    if (!spreads(out.shape)) return;
     out.node = detail::broadcast_to(out.node, out.shape, here());
     pool.add(out);
 }

@@ -26,8 +26,6 @@ inline std::int64_t tiles(std::int64_t extent, std::int64_t tile) { return (exte
 inline detail::Ref tiles(detail::Ref extent, std::int64_t tile) {
     return detail::binary(ir::BinaryOp::div, plus(extent, tile - 1), index(tile), here());
 }
-/// The largest power of two that divides n; of 0 a large one.
-inline std::int64_t even_part(std::int64_t n) { return n == 0 ? 1 << 20 : n & -n; }
 /// Elements of a copy's shortest vector.
 inline std::int64_t least_vector(Element type) { return std::max(1, 32 / bits_of(type)); }
 
