@@ -30,8 +30,8 @@ void Statements::print_role(const ir::For& body) {
 
 /// Named barrier 0 is the block's.
 void Statements::print(const ir::Barrier&) {
+    if (each_warp_ || (role_ && role_->warps == 1)) return writer_.line("__syncwarp();");
     if (!role_) return writer_.line("__syncthreads();");
-    if (role_->warps == 1) return writer_.line("__syncwarp();");
     writer_.line(fmt::format("{}<{}, {}>();", helpers_.use("role_barrier"), role_ - program_.roles.data() + 1,
                              role_->threads()));
 }

@@ -62,7 +62,10 @@ void Statements::print(const ir::For& loop) {
     writer_.line(loop.unrolled ? "#pragma unroll" : "#pragma unroll 1");
     writer_.open(fmt::format("for ({} {} = {}; {} < {}; {})", loop.unrolled ? "int" : "long long", name,
                              bound(loop.begin).text, name, within(bound(loop.end), Precedence::sum), step));
+    const bool alone = each_warp_;
+    each_warp_ = alone || loop.each_warp;
     print(loop.body);
+    each_warp_ = alone;
     writer_.close(name);
 }
 

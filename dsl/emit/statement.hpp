@@ -77,6 +77,7 @@ private:
     Expressions& expressions_;
     Writer& writer_;
     const ir::WarpRole* role_ = nullptr;  // whose body is printed
+    bool each_warp_ = false;              // what each warp runs by itself is printed
 };
 
 }  // namespace tessera::emit

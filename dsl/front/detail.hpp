@@ -102,6 +102,7 @@ void grid(const Ref* extents, int rank, Ref* indices, const Place& place);
 
 /// Opens a serial loop and returns its counter; close_scope ends it.
 Ref open_serial(Ref begin, Ref end, Ref step, const Place& place);
+Ref open_each_warp(Ref count, const Place& place);
 /// Opens what runs only where the condition, a boolean of rank 0, holds; close_scope ends it. The condition made by
 /// warp_vote is one for each warp.
 void open_when(Ref condition, const Place& place);

@@ -57,7 +57,8 @@ public:
     explicit Kernel(std::uint64_t recording) : recording_(recording) {}
     Kernel(const Kernel&) = delete;
 
-    /// Threads of a block: a power of two from 32 to 1024; 128 unless set.
+    /// Threads of a block: a multiple of 32 from 32 to 1024; 128 unless set. Tiles of the block divide over a power of
+    /// two of them; with other numbers they lie in k.each_warp alone.
     /// least_blocks: how many blocks of a multiprocessor registers must leave room for; 1 keeps the compiler from
     /// spilling for the sake of more. 0 leaves it the choice.
     void threads(int n, int least_blocks = 0, std::source_location at = std::source_location::current()) {
@@ -177,6 +178,28 @@ public:
         const Place place = here(at);
         const detail::Ref i = detail::open_serial(detail::constant(i64, std::int64_t{0}, place), count.node,
                                                   detail::constant(i64, std::int64_t{1}, place), place);
+        const detail::ScopeCloser closer;
+        body(Index(i));
+    }
+
+    /// body(i) for i = 0 … count − 1, each by one warp: warp w of the W warps of the block takes the turns w, w + W, …,
+    /// beside the others and at its own pace. Inside, everything means what it means in a block of one warp: tiles lie
+    /// over its 32 lanes, reductions cross these, and a count of k.serial, a condition of k.when or any other number
+    /// may differ from warp to warp. It is a statement like others: what the block has done before is seen in it, and
+    /// what it stores is seen after. Warps share tensors and shared tiles; between two of them nothing is ordered but
+    /// atomic_add, and a shared tile of a piece for each warp is picked along by i % W. Tiles and variables of the
+    /// block stay outside, numbers come in. Not inside: copies, pipelines, roles, another each_warp.
+    ///
+    ///     k.each_warp(32, [&](Index i) {
+    ///         const Index row = block * 32 + i;
+    ///         const Index first = cast<i64>(load(starts[row])), last = cast<i64>(load(starts[row + 1]));
+    ///         auto total = k.variable(full({256}, Value<f32, 0>(0.0f)));
+    ///         k.serial(last - first, [&](Index j) { total = total.get() + load(x[first + j].block({256}, {0})); });
+    ///         store(y[row].block({256}, {0}), total.get());
+    ///     });
+    template <class Body>
+    void each_warp(const Extent& count, Body&& body, std::source_location at = std::source_location::current()) {
+        const detail::Ref i = detail::open_each_warp(count.node, here(at));
         const detail::ScopeCloser closer;
         body(Index(i));
     }

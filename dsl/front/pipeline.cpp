@@ -100,6 +100,10 @@ void pipelined(Ref count, int stages, ir::Copies engine, FunctionRef<Ref, Ref> i
         throw UsageError(place,
                          "a pipeline in a role; between roles a ring does its work: k.ring, ring.fill in one role "
                          "and ring.use in another");
+    if (Recorder::active(place).in_each_warp())
+        throw UsageError(place,
+                         "a pipeline inside k.each_warp; whole blocks count and wait for copies: put the pipeline "
+                         "around it, or load in it");
     if (stages < 2 || stages > most_stages)
         throw UsageError(place, fmt::format("a pipeline of {} stages; it has from 2, one that is read and one that is "
                                             "copied to, up to {}",

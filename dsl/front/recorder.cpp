@@ -8,6 +8,7 @@
 #include "dsl/base/error.hpp"
 #include "dsl/front/kernel.hpp"
 #include "dsl/ir/diagnosis.hpp"
+#include "dsl/ir/each_warp.hpp"
 #include "dsl/ir/walk.hpp"
 
 namespace tessera::detail {
@@ -151,16 +152,30 @@ void Recorder::require_open(Ref value, const Place& place) const {
             fmt::format(
                 "a value made inside a loop or condition ({}:{}) is used after it ended; carry it out with k.variable",
                 value->place.file, value->place.line));
-    if (!value->scalar() && role_of_scope_[static_cast<std::size_t>(scope_of_[id])] != role())
-        throw UsageError(place, fmt::format("a tile made outside of the role ({}:{}) is used in it; a role's tiles lie "
-                                            "with its own threads: load it again in the role",
+    if (value->scalar() || team_of_scope_[static_cast<std::size_t>(scope_of_[id])] == open_.back().team) return;
+    if (in_each_warp())
+        throw UsageError(place, fmt::format("a tile made outside of k.each_warp ({}:{}) is used in it; it lies with "
+                                            "all threads of the block, a warp's with its 32: load it again inside, or "
+                                            "hand it over in a shared tile",
                                             value->place.file, value->place.line));
+    throw UsageError(place, fmt::format("a tile made outside of the role ({}:{}) is used in it; a role's tiles lie "
+                                        "with its own threads: load it again in the role",
+                                        value->place.file, value->place.line));
 }
 
 void Recorder::open(const Scope& scope) {
     open_.push_back(scope);
-    role_of_scope_.resize(std::max(role_of_scope_.size(), static_cast<std::size_t>(scope.id) + 1), -1);
-    role_of_scope_[static_cast<std::size_t>(scope.id)] = scope.role;
+    team_of_scope_.resize(std::max(team_of_scope_.size(), static_cast<std::size_t>(scope.id) + 1), 0);
+    team_of_scope_[static_cast<std::size_t>(scope.id)] = scope.team;
+}
+
+/// A scope inside of the innermost one, for the body of the statement that was appended last.
+void Recorder::open_inside(bool by_warps) {
+    Scope scope = open_.back();
+    scope.id = scopes_++;
+    scope.body = &scope.body->back().as<ir::For>()->body;
+    scope.by_warps = scope.by_warps || by_warps;
+    open(scope);
 }
 
 bool Recorder::is_open(int scope) const {
@@ -210,8 +225,7 @@ Ref Recorder::open_serial(Ref begin, Ref end, Ref step, const Place& place) {
     const int loop = program_->loops++;
     const std::string name = fmt::format("i{}", loop);
     append(place, ir::For{loop, name, begin, end, step, false, {}});
-    ir::Body& body = open_.back().body->back().as<ir::For>()->body;
-    open({scopes_++, &body, role(), by_warps()});
+    open_inside();
     return make(i64, {}, place, ir::LoopIndex{loop});
 }
 
@@ -221,12 +235,36 @@ void Recorder::open_when(Ref condition, const Place& place) {
     const Ref begin = number(0), end = make(i64, {}, place, ir::Cast{condition}), step = number(1);
     const int loop = program_->loops++;
     append(place, ir::For{loop, fmt::format("i{}", loop), begin, end, step, false, {}, true, ir::is_vote(condition)});
-    open({scopes_++, &open_.back().body->back().as<ir::For>()->body, role(), by_warps() || ir::is_vote(condition)});
+    open_inside(ir::is_vote(condition));
+}
+
+Ref Recorder::open_each_warp(Ref count, const Place& place) {
+    require_open(count, place);
+    if (in_each_warp())
+        throw UsageError(place,
+                         "k.each_warp inside another; a warp has nobody to share its turns with: use k.serial there");
+    if (role() >= 0)
+        throw UsageError(place,
+                         "k.each_warp in a role; a role of one warp is such a warp already, and larger ones share out "
+                         "their work by tiles: put it ahead of k.roles, or make roles of one warp");
+    if (by_warps())
+        throw UsageError(place,
+                         "k.each_warp in a condition by warps, where others may be missing; use a condition of the "
+                         "block (any, all) around it");
+    const Ref index = open_serial(constant(i64, std::int64_t{0}, place), count, constant(i64, std::int64_t{1}, place),
+                                  place);
+    Scope& scope = open_.back();
+    scope.each_warp = true;
+    scope.team = team_of_scope_[static_cast<std::size_t>(scope.id)] = scope.id;
+    open_[open_.size() - 2].body->back().as<ir::For>()->each_warp = true;
+    return index;
 }
 
 void Recorder::close_scope() noexcept { open_.pop_back(); }
 
 void open_when(Ref condition, const Place& place) { Recorder::active(place).open_when(condition, place); }
+
+Ref open_each_warp(Ref count, const Place& place) { return Recorder::active(place).open_each_warp(count, place); }
 
 Ref open_serial(Ref begin, Ref end, Ref step, const Place& place) {
     return Recorder::active(place).open_serial(begin, end, step, place);
@@ -242,6 +280,7 @@ Program record(const char* name, FunctionRef<Kernel&> body, const Place& place) 
     if (!recorder.grid_set) throw UsageError(place, fmt::format("kernel {} sets no grid; call k.grid(…) once", name));
     recorder.name_mbarriers();
     if (!recorder.program().roles.empty() || !recorder.rings.empty()) recorder.finish_roles();
+    if (const auto fault = ir::find_each_warp_fault(recorder.program())) throw UsageError(fault->place, fault->text);
     return Program(recorder.release());
 }
 

@@ -43,6 +43,7 @@ public:
     const ir::Variable& open_variable(int variable, const Place& place) const;
 
     Ref open_serial(Ref begin, Ref end, Ref step, const Place& place);
+    Ref open_each_warp(Ref count, const Place& place);
     void open_when(Ref condition, const Place& place);
     /// A pipeline while its function starts copies: they go to one of `stages` slots.
     struct Pipeline {
@@ -77,6 +78,7 @@ public:
     };
     int role() const { return open_.back().role; }  // −1: none
     bool by_warps() const { return open_.back().by_warps; }
+    bool in_each_warp() const { return open_.back().each_warp; }
     Ring::State ring_state(Ring& ring, const Place& place);
     ir::Body& open_role(int role, const Place& place);
     void close_role(ir::Body& opened);
@@ -91,11 +93,15 @@ private:
     struct Scope {
         int id;
         ir::Body* body;
-        int role = -1;          // that it stands in
-        bool by_warps = false;  // in a condition by warps
+        int role = -1;           // that it stands in
+        bool by_warps = false;   // in a condition by warps
+        bool each_warp = false;  // in what each warp runs by itself
+        int team = 0;            // the scope whose body the threads are given to: a role, each warp; 0: the block
     };
+
     bool is_open(int scope) const;
     void open(const Scope& scope);
+    void open_inside(bool by_warps = false);
 
     std::uint64_t id_;
     std::unique_ptr<ir::Program> program_;
@@ -107,7 +113,7 @@ private:
     std::vector<int> variable_scope_;  // by variable
     std::vector<std::string> names_;
     std::vector<std::size_t> unnamed_;  // shared tiles, by index
-    std::vector<int> role_of_scope_;    // by scope
+    std::vector<int> team_of_scope_;    // by scope
     const Pipeline* pipeline_ = nullptr;
     ir::Body prologue_;  // what stands first in the role that is open
     int scopes_ = 1;

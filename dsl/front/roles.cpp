@@ -189,7 +189,8 @@ ir::Body& Recorder::open_role(int role, const Place& place) {
     ir::For body{loop, fmt::format("i{}", loop), begin, end, step, false, {}, true};
     body.role = role;
     append(place, std::move(body));
-    open({scopes_++, &open_.back().body->back().as<ir::For>()->body, role, false});
+    const int team = scopes_++;
+    open({team, &open_.back().body->back().as<ir::For>()->body, role, false, false, team});
     prologue_.clear();
     return *open_.back().body;
 }

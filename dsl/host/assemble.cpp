@@ -50,7 +50,7 @@ private:
     }
 
     void statement(const ir::Statement& s, const ir::For& op) {
-        op.role >= 0 ? by_role(op) : op.unrolled ? unrolled(op) : op.warp ? by_warps(op) : serial(s, op);
+        op.role >= 0 ? by_role(op) : op.each_warp ? each_warp(s, op) : op.unrolled ? unrolled(op) : op.warp ? by_warps(op) : serial(s, op);
     }
 
     void by_role(const ir::For& op) {
@@ -70,14 +70,26 @@ private:
         values_.set_counter(op.loop, -1);
     }
 
-    /// A bound as one value for the block: what was loaded lies in registers of every thread, all alike.
+    /// A serial loop of each warp, one warp after the other.
+    void each_warp(const ir::Statement& s, const ir::For& op) {
+        const int all = numbering_.per_thread(numbering_.constant(1, true));
+        numbering_.open_loop();
+        each_warp_ = true;
+        serial(s, op);
+        each_warp_ = false;
+        numbering_.close_loop({Kind::warp_enter, true, nullptr, 0, {}, {all}},
+                              {Kind::warp_leave, true, nullptr, 0, {}, {}}, {});
+    }
+
+    /// A bound as one value for the block, or for the warp that runs by itself: what was loaded lies in registers of every thread, all alike.
     int uniform_bound(const ir::Statement& s, ir::Ref ref) {
         const int value = values_.integer(ref);
         if (numbering_.at(value).uniform) return value;
-        if (!uniformity_) uniformity_.emplace(program_);
-        if (!uniformity_->uniform(ref))
-            throw InternalError(fmt::format("the bounds of the loop at {}:{} differ among the threads of a block",
-                                            s.place.file, s.place.line));
+        std::optional<ir::Uniformity>& uniformity = each_warp_ ? of_warps_ : of_block_;
+        if (!uniformity) uniformity.emplace(program_, each_warp_ ? ir::Reach::warp : ir::Reach::block);
+        if (!uniformity->uniform(ref))
+            throw InternalError(fmt::format("the bounds of the loop at {}:{} differ among the threads of a {}",
+                                            s.place.file, s.place.line, each_warp_ ? "warp" : "block"));
         const int first = numbering_.fresh(true, true);
         numbering_.copy(first, value);
         return first;
@@ -358,8 +370,9 @@ private:
     }
 
     const ir::Program& program_;
-    std::optional<ir::Uniformity> uniformity_;  // once asked for
-    std::set<int> copied_;                      // shared tiles that are copied to in bulk
+    std::optional<ir::Uniformity> of_block_, of_warps_;  // once asked for
+    bool each_warp_ = false;                             // that is assembled
+    std::set<int> copied_;                               // shared tiles that are copied to in bulk
     Code& code_;
     Numbering numbering_;
     Words words_;

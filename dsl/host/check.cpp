@@ -6,6 +6,7 @@
 #include "dsl/base/error.hpp"
 #include "dsl/host/check_roles.hpp"
 #include "dsl/host/check_where.hpp"
+#include "dsl/ir/each_warp.hpp"
 
 namespace tessera::host {
 
@@ -20,6 +21,18 @@ std::size_t smallest_access(const ir::Program& program) {
     for (const ir::SharedTile& tile : program.shared)
         bytes = std::min(bytes, alignment_of(bytes_of(tile.type, packed_elements_of(tile.type))));
     return static_cast<std::size_t>(bytes);
+}
+
+/// By warp: which warps meet others at barriers of their own. All of a block do that has nothing else.
+std::vector<std::size_t> teams_of(const ir::Program& program) {
+    std::vector<std::size_t> teams;
+    if (ir::has_each_warp(program)) {
+        for (int t = 0; t < program.threads; t += ir::threads_of_warp) teams.push_back(teams.size());
+        return teams;
+    }
+    for (std::size_t r = 0; r < program.roles.size(); ++r)
+        teams.insert(teams.end(), static_cast<std::size_t>(program.roles[r].warps), r);
+    return teams;
 }
 
 template <class Numbers>
@@ -45,7 +58,7 @@ AccessChecker::AccessChecker(const Launch& launch, const Code& code)
     const ir::Program& p = launch.program;
     by_roles_ = stored_by_roles(p);
     if (!p.shared.empty() || !p.roles.empty())
-        history_.emplace(static_cast<std::size_t>(p.shared_bytes), smallest_access(p), p.threads, p.roles);
+        history_.emplace(static_cast<std::size_t>(p.shared_bytes), smallest_access(p), p.threads, teams_of(p));
 }
 
 void AccessChecker::begin_block(std::int64_t block) {

@@ -33,7 +33,7 @@ enum class Kind : std::uint8_t {
     release,     // at the mbarrier of accesses[info], once for every warp
     wait_phase,  // until the phase of parity in[1] of the mbarrier of accesses[info] is complete
     fence,       // what has been stored comes ahead of bulk copies and tensor cores
-    barrier,     // every thread of the role or, outside of roles, of the block
+    barrier,     // every thread of the role, of the warp that runs by itself or, outside of both, of the block
     grid_sync,   // every block of the grid
     loop_enter,  // out[0] = begin, past the loop unless begin < end
     loop_next,   // out[0] += step, back to the body while below end

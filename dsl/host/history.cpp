@@ -9,16 +9,15 @@ constexpr int warp_size = 32;
 std::size_t warp_of(int thread) { return static_cast<std::size_t>(thread / warp_size); }
 }  // namespace
 
-SharedHistory::SharedHistory(std::size_t bytes, std::size_t piece, int threads, const std::vector<ir::WarpRole>& roles)
+SharedHistory::SharedHistory(std::size_t bytes, std::size_t piece, int threads, const std::vector<std::size_t>& teams)
     : piece_(piece),
       pieces_((bytes + piece - 1) / piece),
-      more_roles_(roles.empty() ? 0 : roles.size() - 1),
-      more_readers_(pieces_.size() * more_roles_),
+      team_of_(teams),
+      more_teams_(teams.empty() ? 0 : *std::max_element(teams.begin(), teams.end())),
+      more_(pieces_.size() * more_teams_),
       epochs_(warp_of(threads - 1) + 1, 1),
       known_(epochs_.size() * epochs_.size(), 1) {
-    role_of_.assign(epochs_.size(), 0);
-    for (std::size_t r = 0; r < roles.size(); ++r)
-        for (int w = 0; w < roles[r].warps; ++w) role_of_[static_cast<std::size_t>(roles[r].first_warp + w)] = r;
+    team_of_.resize(epochs_.size(), 0);
 }
 
 void SharedHistory::begin_block() {
@@ -26,7 +25,7 @@ void SharedHistory::begin_block() {
     for (std::uint32_t e : epochs_) last = std::max(last, e);
     if (last >= 0x80000000u) {  // epochs never run out: start anew
         std::fill(pieces_.begin(), pieces_.end(), Piece{});
-        std::fill(more_readers_.begin(), more_readers_.end(), Readers{});
+        std::fill(more_.begin(), more_.end(), Team{});
         last = 0;
     }
     block_start_ = last + 1;
@@ -66,9 +65,20 @@ bool SharedHistory::over(const Touch& t, int thread) const {
 
 bool SharedHistory::ordered(const Touch& t, int thread) const { return t.thread == thread || over(t, thread); }
 
-/// Of several that have added only the last is known: nobody comes after them without a barrier.
-bool SharedHistory::writer_ordered(const Piece& piece, int thread) const {
-    return piece.how == Piece::added_by_several ? over(piece.writer, thread) : ordered(piece.writer, thread);
+/// Whether all that have stored or added are over.
+bool SharedHistory::writers_over(std::size_t piece, int thread) const {
+    bool all = over(pieces_[piece].writer, thread);
+    if (pieces_[piece].how == Piece::added_by_several)
+        for (std::size_t t = 0; t <= more_teams_; ++t) {
+            const Touch& added = team_at(piece, t).added;
+            all = all && (!happened(added) || over(added, thread));
+        }
+    return all;
+}
+
+bool SharedHistory::writer_ordered(std::size_t piece, int thread) const {
+    const Piece& p = pieces_[piece];
+    return p.how == Piece::added_by_several ? writers_over(piece, thread) : ordered(p.writer, thread);
 }
 
 SharedHistory::Touch SharedHistory::now(int thread, std::size_t access) const {
@@ -76,30 +86,33 @@ SharedHistory::Touch SharedHistory::now(int thread, std::size_t access) const {
 }
 
 void SharedHistory::note_reader(std::size_t piece, const Touch& touch) {
-    const std::size_t role = role_of_[warp_of(touch.thread)];
-    Readers& r = role == 0 ? pieces_[piece].readers : more_readers_[piece * more_roles_ + role - 1];
-    if (r.earlier.thread == touch.thread && happened(r.earlier)) {
-        r.earlier = touch;
+    Team& team = team_at(piece, team_of_[warp_of(touch.thread)]);
+    if (team.earlier.thread == touch.thread && happened(team.earlier)) {
+        team.earlier = touch;
         return;
     }
-    if (happened(r.latest) && r.latest.thread != touch.thread) r.earlier = r.latest;
-    r.latest = touch;
+    if (happened(team.latest) && team.latest.thread != touch.thread) team.earlier = team.latest;
+    team.latest = touch;
 }
 
-void SharedHistory::write_to(std::size_t piece, const Piece& written) {
-    pieces_[piece] = written;
-    for (std::size_t r = 0; r < more_roles_; ++r) more_readers_[piece * more_roles_ + r] = {};
+void SharedHistory::write_to(std::size_t piece, const Touch& writer) {
+    pieces_[piece] = {writer, {}};
+    for (std::size_t t = 0; t < more_teams_; ++t) more_[piece * more_teams_ + t] = {};
+}
+
+/// Readers stay: others that add must come after them, too.
+void SharedHistory::add_to(std::size_t piece, const Touch& touch) {
+    pieces_[piece].writer = touch;
+    team_at(piece, team_of_[warp_of(touch.thread)]).added = touch;
 }
 
 const SharedHistory::Touch* SharedHistory::unordered_reader(std::size_t piece, int thread) const {
-    const auto found = [&](const Readers& r) -> const Touch* {
-        for (const Touch* t : {&r.latest, &r.earlier})
-            if (happened(*t) && !ordered(*t, thread)) return t;
-        return nullptr;
-    };
-    const Touch* reader = found(pieces_[piece].readers);
-    for (std::size_t r = 0; r < more_roles_ && !reader; ++r) reader = found(more_readers_[piece * more_roles_ + r]);
-    return reader;
+    for (std::size_t t = 0; t <= more_teams_; ++t) {
+        const Team& team = team_at(piece, t);
+        for (const Touch* reader : {&team.latest, &team.earlier})
+            if (happened(*reader) && !ordered(*reader, thread)) return reader;
+    }
+    return nullptr;
 }
 
 SharedHistory::Finding SharedHistory::read(std::size_t byte, std::size_t bytes, int thread, std::size_t access) {
@@ -107,7 +120,7 @@ SharedHistory::Finding SharedHistory::read(std::size_t byte, std::size_t bytes, 
     for (std::size_t p = byte / piece_; p < (byte + bytes + piece_ - 1) / piece_; ++p) {
         const Piece& piece = pieces_[p];
         if (!happened(piece.writer)) return {Verdict::unwritten, p * piece_, {}};
-        if (!writer_ordered(piece, thread)) return {Verdict::after_write, p * piece_, piece.writer};
+        if (!writer_ordered(p, thread)) return {Verdict::after_write, p * piece_, piece.writer};
         note_reader(p, touch);
     }
     return {};
@@ -117,32 +130,32 @@ SharedHistory::Finding SharedHistory::write(std::size_t byte, std::size_t bytes,
     const Touch touch = now(thread, access);
     for (std::size_t p = byte / piece_; p < (byte + bytes + piece_ - 1) / piece_; ++p) {
         const Piece& piece = pieces_[p];
-        if (happened(piece.writer) && !writer_ordered(piece, thread))
+        if (happened(piece.writer) && !writer_ordered(p, thread))
             return {Verdict::after_write, p * piece_, piece.writer};
         if (const Touch* reader = unordered_reader(p, thread)) return {Verdict::after_read, p * piece_, *reader};
-        write_to(p, {touch, {}});
+        write_to(p, touch);
     }
     return {};
 }
 
 void SharedHistory::complete(std::size_t byte, std::size_t bytes, int thread, std::size_t access) {
     const Touch touch = now(thread, access);
-    for (std::size_t p = byte / piece_; p < (byte + bytes + piece_ - 1) / piece_; ++p) write_to(p, {touch, {}});
+    for (std::size_t p = byte / piece_; p < (byte + bytes + piece_ - 1) / piece_; ++p) write_to(p, touch);
 }
 
 SharedHistory::Finding SharedHistory::add(std::size_t byte, std::size_t bytes, int thread, std::size_t access) {
     const Touch touch = now(thread, access);
     for (std::size_t p = byte / piece_; p < (byte + bytes + piece_ - 1) / piece_; ++p) {
-        const Piece piece = pieces_[p];
+        Piece& piece = pieces_[p];
         if (!happened(piece.writer)) return {Verdict::unwritten, p * piece_, {}};
-        const bool alone = writer_ordered(piece, thread);
+        const bool alone = writer_ordered(p, thread);
         if (!alone && piece.how == Piece::stored) return {Verdict::after_write, p * piece_, piece.writer};
         if (const Touch* reader = unordered_reader(p, thread)) return {Verdict::after_read, p * piece_, *reader};
         // What the thread itself has stored since the last barrier, the others must still wait for.
-        if (over(piece.writer, thread))
-            write_to(p, {touch, {}, Piece::added});
+        if (writers_over(p, thread))
+            piece.how = Piece::added, add_to(p, touch);
         else if (piece.how != Piece::stored)
-            write_to(p, {touch, {}, alone ? piece.how : Piece::added_by_several});
+            piece.how = alone ? piece.how : Piece::added_by_several, add_to(p, touch);
     }
     return {};
 }

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "dsl/ir/program.hpp"
-
 namespace tessera::host {
 
 /// By warp: the first of its epochs that is not known to be over; empty: nothing is known.
@@ -15,12 +13,14 @@ using Clock = std::vector<std::uint32_t>;
 ///
 /// Vector clocks with a component for each warp: an earlier access of another thread is ordered before the present one
 /// if the present warp has learned, at a barrier, that the other warp's epoch is over. Threads of one warp are ordered
-/// by barriers only, too. Of the readers since the last write the latest two distinct threads of each role are kept: as
-/// every barrier and arrival takes in the whole role, one of them conflicts with a later writer if any reader does.
+/// by barriers only, too. Of the readers since the last write the latest two distinct threads of each team are kept: as
+/// every barrier and arrival takes in whole teams, one of them conflicts with a later writer if any reader does. Of
+/// those that add, the latest of each team is kept.
 class SharedHistory {
 public:
-    /// `piece`: bytes that one record stands for; divides the size of every element.
-    SharedHistory(std::size_t bytes, std::size_t piece, int threads, const std::vector<ir::WarpRole>& roles = {});
+    /// `piece`: bytes that one record stands for; divides the size of every element. `teams`: by warp, which threads it
+    /// belongs to that meet at barriers; empty: all are one.
+    SharedHistory(std::size_t bytes, std::size_t piece, int threads, const std::vector<std::size_t>& teams = {});
 
     void begin_block();
     /// The warps of these threads meet.
@@ -53,27 +53,36 @@ public:
     bool ordered(const Touch& t, int thread) const;
 
 private:
-    struct Readers {
-        Touch latest, earlier;
+    struct Team {
+        Touch latest, earlier;  // readers
+        Touch added;
     };
     struct Piece {
         Touch writer;
-        Readers readers;                                                       // of the first role, or of the block
+        Team team;                                                             // the first
         enum : std::uint8_t { stored, added, added_by_several } how = stored;  // since the last barrier
     };
-    void write_to(std::size_t piece, const Piece& written);
+    Team& team_at(std::size_t piece, std::size_t team) {
+        return team == 0 ? pieces_[piece].team : more_[piece * more_teams_ + team - 1];
+    }
+    const Team& team_at(std::size_t piece, std::size_t team) const {
+        return team == 0 ? pieces_[piece].team : more_[piece * more_teams_ + team - 1];
+    }
+    void write_to(std::size_t piece, const Touch& writer);
+    void add_to(std::size_t piece, const Touch& touch);
     const Touch* unordered_reader(std::size_t piece, int thread) const;
     bool happened(const Touch& t) const { return t.epoch >= block_start_; }
     bool over(const Touch& t, int thread) const;
-    bool writer_ordered(const Piece& piece, int thread) const;
+    bool writers_over(std::size_t piece, int thread) const;
+    bool writer_ordered(std::size_t piece, int thread) const;
     void note_reader(std::size_t piece, const Touch& touch);
     std::uint32_t& known(std::size_t warp, std::size_t other) { return known_[warp * epochs_.size() + other]; }
 
     std::size_t piece_;
     std::vector<Piece> pieces_;
-    std::size_t more_roles_;             // past the first
-    std::vector<Readers> more_readers_;  // [piece][role − 1]
-    std::vector<std::size_t> role_of_;   // by warp
+    std::vector<std::size_t> team_of_;   // by warp
+    std::size_t more_teams_;             // past the first
+    std::vector<Team> more_;             // [piece][team − 1]
     std::vector<std::uint32_t> epochs_;  // by warp
     std::vector<std::uint32_t> known_;   // [warp][other]: the other's first epoch that is not known to be over
     std::uint32_t block_start_ = 1;

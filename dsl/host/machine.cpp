@@ -106,7 +106,7 @@ void Machine::run(Cursor& cursor) {
                 cursor.stop = Stop::waiting;
                 return;
             case Kind::barrier:
-                if (cursor.role < 0) {
+                if (cursor.role < 0 && !cursor.warp) {
                     cursor.stop = Stop::barrier;
                     return;
                 }
@@ -151,6 +151,7 @@ void Machine::each_warp(const std::int64_t* condition, const Cursor& cursor) {
     for (std::uint32_t t = 0; t < cursor.threads; t += lanes) {
         if (condition[t] == 0) continue;
         Cursor warp{cursor.next, cursor.first + t, lanes};
+        warp.warp = true;
         run(warp);
     }
 }

@@ -36,6 +36,7 @@ private:
         std::uint32_t threads;
         int role = -1;  // −1: the block
         Stop stop = Stop::none;
+        bool warp = false;  // one by itself
     };
     struct alignas(64) Line {
         std::byte bytes[64];

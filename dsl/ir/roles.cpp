@@ -37,7 +37,7 @@ class Search {
 public:
     explicit Search(const Program& program) : program_(program) {}
 
-    std::optional<RoleFault> run() {
+    std::optional<TeamFault> run() {
         table(), budgets(), order();
         if (!fault_) collect();
         if (!fault_) mbarriers();
@@ -48,7 +48,7 @@ public:
 
 private:
     void require(bool holds, const char* rule, const Place& place, const std::string& text) {
-        if (!holds && !fault_) fault_ = RoleFault{rule, place, text};
+        if (!holds && !fault_) fault_ = TeamFault{rule, place, text};
     }
     const std::string& name(int role) const { return program_.roles[static_cast<std::size_t>(role)].name; }
     const std::string& tile_name(int tile) const { return program_.shared[static_cast<std::size_t>(tile)].name; }
@@ -296,7 +296,7 @@ private:
     std::vector<Touched> touched_;        // by role
     std::map<int, Mbarriers> mbarriers_;  // by tile
     std::map<int, int> owner_;            // of variables
-    std::optional<RoleFault> fault_;
+    std::optional<TeamFault> fault_;
 };
 
 }  // namespace
@@ -306,7 +306,7 @@ int registers_at_launch(const Program& program) {
     return std::min(registers_of_multiprocessor / (program.threads * blocks) / step * step, most_registers);
 }
 
-std::optional<RoleFault> find_role_fault(const Program& program) {
+std::optional<TeamFault> find_role_fault(const Program& program) {
     if (program.roles.empty()) return {};
     return Search(program).run();
 }

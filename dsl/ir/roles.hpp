@@ -1,9 +1,9 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "dsl/ir/program.hpp"
+#include "dsl/ir/team_fault.hpp"
 
 namespace tessera::ir {
 
@@ -17,15 +17,9 @@ inline const For* role_of(const Statement& statement) {
     return body && body->role >= 0 ? body : nullptr;
 }
 
-/// Why the roles of a program, of either stage, cannot work together. `text` is a sentence for the kernel's writer.
-struct RoleFault {
-    const char* rule;
-    Place place;
-    std::string text;
-};
-/// The first fault: warps and registers that do not fit the block, bodies that do not stand last, a wait for what
-/// nobody fills, a wrong number of arrivals, memory or registers that two roles touch and no ring orders. Of stores to
-/// one tensor, those that surely meet.
-std::optional<RoleFault> find_role_fault(const Program& program);
+/// Why the roles of a program, of either stage, cannot work together; the first fault: warps and registers that do not
+/// fit the block, bodies that do not stand last, a wait for what nobody fills, a wrong number of arrivals, memory or
+/// registers that two roles touch and no ring orders. Of stores to one tensor, those that surely meet.
+std::optional<TeamFault> find_role_fault(const Program& program);
 
 }  // namespace tessera::ir

@@ -39,6 +39,9 @@ struct For {
     bool when = false;  // a condition: from 0 to 0 or 1 by 1, the counter unused
     bool warp = false;  // of a condition: each warp decides for itself, and nothing in the body crosses warps
     int role = -1;      // of a condition from 0 to 1: the body of Program::roles[role], run by its warps alone
+    /// Of a loop: warp w of the W warps of the block runs the turns w, w + W, … by itself. Recorded, it counts from 0
+    /// by 1; lowered, from the number of the warp by W.
+    bool each_warp = false;
 };
 
 // ---- recorded ------------------------------------------------------------------------------------------------------
@@ -139,7 +142,7 @@ struct MmaTile {
     std::vector<Ref> into;  // indices, i32
     std::vector<Ref> a, b;  // words
 };
-struct Barrier {};  // every thread of the role that it stands in, else of the block
+struct Barrier {};  // every thread of the role or of the warp (For::each_warp) that it stands in, else of the block
 /// One instruction of the tensor cores by all threads of each four warps, under way until an MmaWait: the words of the
 /// array of f32 += a · bᵀ, of 64 × `columns`, as tensor_core.hpp says; `rows_apart` words lie from those of a row to
 /// those of the row 8 below. b, and a if it has no words, lie in shared tiles: their first element is at this offset,

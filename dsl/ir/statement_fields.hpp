@@ -21,6 +21,7 @@ void fields_of(MaybeConst<Access> auto& s, auto&& f) {
 void fields_of(MaybeConst<For> auto& s, auto&& f) {
     f("loop", s.loop), f("name", s.name), f("begin", s.begin), f("end", s.end), f("step", s.step);
     f("unrolled", s.unrolled), f("body", s.body), f("when", s.when), f("warp", s.warp), f("role", s.role);
+    f("each_warp", s.each_warp);
 }
 void fields_of(MaybeConst<Bind> auto& s, auto&& f) { f("value", s.value); }
 void fields_of(MaybeConst<Store> auto& s, auto&& f) { f("view", s.view), f("value", s.value), f("cache", s.cache); }

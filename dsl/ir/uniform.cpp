@@ -20,6 +20,17 @@ Uniformity::Uniformity(const Program& lowered, Reach reach)
     memo_.assign(memo_.size(), 0);
 }
 
+namespace {
+
+/// The index of a thread over a multiple of a warp's lanes.
+bool counts_warps(Ref value) {
+    const auto* b = value->as<Binary>();
+    const auto* by = b && b->op == BinaryOp::div ? b->b->as<Constant>() : nullptr;
+    return by && b->a->as<ThreadIndex>() && by->bits > 0 && by->bits % 32 == 0;
+}
+
+}  // namespace
+
 void Uniformity::lose(std::vector<bool>& table, int index) {
     const auto i = static_cast<std::size_t>(index);
     changed_ = changed_ || table[i];
@@ -51,7 +62,7 @@ bool Uniformity::uniform(Ref value) const {
     if (const auto* local = value->as<Local>()) all = locals_[static_cast<std::size_t>(local->local)];
     if (const auto* word = value->as<Register>()) all = arrays_[static_cast<std::size_t>(word->array)];
     for_each_operand(*value, [&](Ref operand) { all = all && uniform(operand); });
-    if (reach_ == Reach::warp && value->as<WarpReduce>()) all = true;
+    if (reach_ == Reach::warp && (value->as<WarpReduce>() || counts_warps(value))) all = true;
     known = all ? 1 : -1;
     return all;
 }

@@ -11,7 +11,7 @@ enum class Reach : std::uint8_t { block, warp };
 
 /// Which values of a lowered program are the same in every thread of a block, or of a warp: what no thread index
 /// reaches, through registers, predicates and loop bounds either. Loads at uniform addresses are uniform; in a warp,
-/// what its lanes have reduced is.
+/// what its lanes have reduced is, and the number of the warp.
 class Uniformity {
 public:
     explicit Uniformity(const Program& lowered, Reach reach = Reach::block);

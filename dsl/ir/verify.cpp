@@ -3,6 +3,7 @@
 #include <set>
 
 #include "dsl/base/error.hpp"
+#include "dsl/ir/each_warp.hpp"
 #include "dsl/ir/roles.hpp"
 #include "dsl/ir/tensor_core.hpp"
 #include "dsl/ir/verify_scopes.hpp"
@@ -61,6 +62,14 @@ public:
         require(s.role < static_cast<int>(program_.roles.size()), "index-range", nullptr,
                 "the program has no such role");
         const auto* step = s.step->as<Constant>();
+        const auto* from = s.begin->as<Constant>();
+        const int warps = program_.stage == Stage::lowered ? program_.threads / threads_of_warp : 1;
+        require(!s.each_warp || (!s.unrolled && !s.when && s.role < 0), "each-warp", s.end,
+                "warps share out the turns of a serial loop");
+        require(!s.each_warp || (step && step->bits == static_cast<std::uint64_t>(warps)), "each-warp", s.step,
+                "a warp goes on by the number of warps; as recorded, by 1");
+        require(!s.each_warp || program_.stage == Stage::lowered || (from && from->bits == 0), "each-warp", s.begin,
+                "turns that warps share out are recorded from 0");
         const std::uint64_t sign = std::uint64_t{1} << (bits_of(s.step->type) - 1);
         require(!step || (step->bits != 0 && (step->bits & sign) == 0), "loop", s.step, "a step is at least 1");
         scopes_.open_loop(at_, s);
@@ -441,9 +450,9 @@ void verify(const Program& program) {
     Scopes scopes(program);
     detail::verify_tables(program, scopes);
     StatementVerifier(program, scopes).body(program.body);
-    if (const auto fault = find_role_fault(program)) {
+    for (const auto& fault : {find_role_fault(program), find_each_warp_fault(program)}) {
         const Statement* const first = program.body.empty() ? nullptr : &program.body.back();
-        detail::Diagnosis{program, first}.fail(fault->rule, nullptr, fault->text.c_str());
+        if (fault) detail::Diagnosis{program, first}.fail(fault->rule, nullptr, fault->text.c_str());
     }
     if (program.stage != Stage::lowered) return;
     detail::verify_control(program);

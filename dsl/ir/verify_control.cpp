@@ -1,4 +1,5 @@
 #include "dsl/ir/diagnosis.hpp"
+#include "dsl/ir/each_warp.hpp"
 #include "dsl/ir/uniform.hpp"
 #include "dsl/ir/walk.hpp"
 
@@ -15,17 +16,24 @@ public:
     explicit ControlVerifier(const Program& program)
         : block_(program, Reach::block), warp_(program, Reach::warp), at_{program} {}
 
-    void run() { body(at_.program.body, true, true); }
+    void run() { body(at_.program.body, {true, true, false}); }
 
 private:
-    /// block, warp: whether all of its threads come here together.
-    void body(const Body& statements, bool block, bool warp) {
+    struct Together {
+        bool block, warp;  // whether all of its threads come here together
+        bool each_warp;    // each warp runs by itself, and barriers are its own
+    };
+
+    void body(const Body& statements, const Together& here) {
+        const auto [block, warp, each_warp] = here;
         for (const Statement& s : statements) {
             at_.statement = &s;
             const auto* loop = s.as<For>();
             const auto* commit = s.as<CommitCopies>();
-            const bool by_warp = s.as<MmaTile>() || s.as<Arrive>() || (commit && commit->mbarriers >= 0);
-            const bool by_block = s.as<Barrier>() || s.as<WarpgroupMma>() || s.as<MmaFence>() || s.as<MmaWait>();
+            const bool by_warp = s.as<MmaTile>() || s.as<Arrive>() || (commit && commit->mbarriers >= 0) ||
+                                 (s.as<Barrier>() && each_warp);
+            const bool by_block = (s.as<Barrier>() && !each_warp) || s.as<WarpgroupMma>() || s.as<MmaFence>() ||
+                                  s.as<MmaWait>();
             at_.require((block || !by_block) && (warp || !by_warp), "uniform-control", nullptr,
                         "a barrier, an arrival or a product stands in a loop whose bounds differ between threads");
             const bool computes = s.as<Let>() || s.as<Set>();  // others may be switched off in some lanes
@@ -37,7 +45,15 @@ private:
             const bool all = block_.uniform_loop(loop->loop), together = warp_.uniform_loop(loop->loop);
             at_.require(!loop->warp || together, "uniform-control", nullptr,
                         "a condition by warps differs between the threads of a warp");
-            body(loop->body, block && all && !loop->warp, warp && together);
+            if (loop->each_warp) {
+                at_.require(block && together && !each_warp && block_.uniform(loop->end) &&
+                                block_.uniform(loop->begin) == (at_.program.threads == threads_of_warp),
+                            "uniform-control", nullptr,
+                            "the turns that warps share out begin at the warp's number and end alike for all");
+                body(loop->body, {false, true, true});
+                continue;
+            }
+            body(loop->body, {block && all && !loop->warp, warp && together, each_warp});
         }
     }
     void no_shuffle(Ref root) {

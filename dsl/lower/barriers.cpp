@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "dsl/ir/each_warp.hpp"
 #include "dsl/ir/roles.hpp"
 #include "dsl/ir/walk.hpp"
 
@@ -96,13 +97,21 @@ private:
         if (const auto* arrive = s.as<ir::Arrive>()) insert_mbarriers(t.read, arrive->mbarriers);
         if (const auto* init = s.as<ir::InitMbarriers>()) insert_mbarriers(t.written, init->mbarriers);
     }
+    /// The body of other threads than the block's: of a role, or of each warp by itself.
+    static const ir::For* team_of(const ir::Statement& s) {
+        const ir::For* const role = ir::role_of(s);
+        return role ? role : ir::each_warp_of(s);
+    }
+    void touch_all(const ir::For& team, Touched& t, bool after) const {
+        ir::for_each_statement(team.body, [&](const ir::Statement& s) { touch(s, t, after); });
+    }
     /// Adds what is touched from statement i on, up to the next barrier. True if one was met.
     bool touch_group(const ir::Body& body, std::size_t i, Touched& t) const {
         for (; i < body.size(); ++i) {
             if (body[i].as<ir::Barrier>() || body[i].as<ir::GridSync>()) return true;
             touch(body[i], t, true);
-            if (const ir::For* role = ir::role_of(body[i])) {  // its own barriers order nothing before it
-                ir::for_each_statement(role->body, [&](const ir::Statement& s) { touch(s, t, true); });
+            if (const ir::For* team = team_of(body[i])) {  // its own barriers order nothing before it
+                touch_all(*team, t, true);
                 continue;
             }
             if (const auto* f = body[i].as<ir::For>())
@@ -123,6 +132,13 @@ private:
             touch(s, t, false);
             if (const auto* f = s.as<ir::For>()) {
                 const Touched entry = t;
+                if (f->each_warp) {  // barriers inside order a warp's turns, and nothing with other warps
+                    Touched turn;
+                    walk(f->body, turn);
+                    walk(f->body, turn);
+                    touch_all(*f, t, false);
+                    continue;
+                }
                 walk(f->body, t);
                 if (f->role >= 0) {  // the next role runs beside it
                     t = entry;

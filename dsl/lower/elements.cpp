@@ -74,6 +74,7 @@ const RegisterTile* TileCode::tile_of(Ref user, Ref node) const {
 /// A number of the recorded program as a lowered expression.
 Ref TileCode::scalar(Ref node) {
     if (const auto* c = node->as<ir::Constant>()) return e_.make(node->type, {}, *c);
+    if (node->as<ir::Local>()) return node;  // the lowering's own: the number of a warp
     const auto known = values_.find(node->id);
     if (known != values_.end()) return known->second;
     if (const auto* b = node->as<ir::BlockIndex>()) return blocks_[static_cast<std::size_t>(b->axis)];

@@ -16,17 +16,21 @@ struct Accesses {
     bool repeated = false;          // one stands in a loop
     bool other_than_added = false;  // loaded or stored
     bool scattered = true;          // all are stores to a tensor by tiles of indices
-    bool alike = true;              // each thread meets the same elements in all of them
+    bool alike = true;              // each thread meets the same elements in all of them, in a warp by itself each lane
     std::string first;              // how threads and elements belong together in the first
+    std::size_t team = 0;           // that meets it in the first
+    bool handed_on = false;         // warps by themselves meet it, and other warps before or after
 
-    bool need_order() const { return (count > 1 || repeated) && other_than_added && !scattered && !alike; }
+    bool need_order() const {
+        return (count > 1 || repeated) && other_than_added && !scattered && (!alike || handed_on);
+    }
 };
 
 class Pass {
 public:
     Pass(const ir::Program& p, const Target& t, const Plan& plan)
         : program_(p), target_(t), plan_(plan), tensors_(p.tensors.size()), shared_(p.shared.size()) {
-        walk(p.body, false, -1);
+        walk(p.body, false);
     }
 
     std::vector<bool> of_tensors() const {
@@ -42,8 +46,7 @@ public:
     }
 
 private:
-    void walk(const ir::Body& body, bool in_loop, int role) {
-        role_ = role;
+    void walk(const ir::Body& body, bool in_loop) {
         for (const ir::Statement& s : body) {
             if (const auto* b = s.as<ir::Bind>())
                 if (const auto* load = b->value->as<ir::Load>(); load && plan_.is_bound(b->value))
@@ -57,9 +60,16 @@ private:
                 note(c->to, &layout, in_loop, Kind::copy);
                 note(c->from, &layout, in_loop, Kind::copy);
             }
-            if (const auto* f = s.as<ir::For>()) walk(f->body, in_loop || !f->when, f->role >= 0 ? f->role : role);
-            role_ = role;
+            if (const auto* f = s.as<ir::For>()) walk_loop(*f, in_loop);
         }
+    }
+
+    void walk_loop(const ir::For& loop, bool in_loop) {
+        const std::size_t around = team_, inside = plan_.loop_teams[static_cast<std::size_t>(loop.loop)];
+        const bool again = comes_again_;
+        if (inside > 0) team_ = inside, comes_again_ = in_loop;
+        walk(loop.body, in_loop || !loop.when);
+        team_ = around, comes_again_ = again;
     }
 
     enum class Kind : std::uint8_t { load, store, copy, add };
@@ -72,6 +82,7 @@ private:
         auto& all = view.space == ir::Space::global ? tensors_ : shared_;
         Accesses& a = all[static_cast<std::size_t>(view.memory)];
         const std::string shape = threads_of(view, layout, kind);
+        note_team(a);
         if (a.count++ == 0) a.first = shape;
         a.repeated = a.repeated || in_loop;
         a.other_than_added = a.other_than_added || kind != Kind::add;
@@ -81,9 +92,18 @@ private:
                   !(kind == Kind::load && has_copies(layout));
     }
 
+    /// Ahead of what the access changes.
+    void note_team(Accesses& a) const {
+        const auto each_warp = [&](std::size_t team) { return plan_.teams[team].each_warp; };
+        if (a.count == 0) a.team = team_;
+        a.handed_on = a.handed_on || (each_warp(team_) && comes_again_) ||
+                      (a.team != team_ && (each_warp(a.team) || each_warp(team_)));
+    }
+
     /// Tensor cores read for all threads.
     void note_product(const ir::View& view, bool in_loop) {
         Accesses& a = shared_[static_cast<std::size_t>(view.memory)];
+        note_team(a);
         ++a.count;
         a.repeated = a.repeated || in_loop;
         a.other_than_added = true;
@@ -117,7 +137,7 @@ private:
             for (const AxisModes& axis : layout->axes)
                 for (const Mode& m : axis)
                     if (m.thread()) used *= m.extent;
-        return used < lower::threads_of(program_, role_);
+        return used < plan_.teams[team_].threads;
     }
 
     /// Whether long runs are handed to other threads before they are stored; which, all extents tell.
@@ -130,9 +150,9 @@ private:
     }
 
     /// The threads along the axes of the memory, with the extents of those; equal texts, equal threads at equal places.
-    /// Along other axes a thread meets all there is, whatever the extent. Roles count their threads from their first.
+    /// Along other axes a thread meets all there is, whatever the extent. Teams count their threads from their first.
     std::string threads_of(const ir::View& view, const Layout* layout, Kind kind) const {
-        const int first = role_ < 0 ? 0 : program_.roles[static_cast<std::size_t>(role_)].first_thread();
+        const int first = plan_.teams[team_].first_thread;
         const bool all = regroups(view, layout, kind);
         std::string text = std::to_string(first) + (all ? " regrouped " : " ");
         each_axis(view, layout, [&](const ir::ViewAxis& axis, const AxisModes* modes) {
@@ -147,7 +167,8 @@ private:
     const Target& target_;
     const Plan& plan_;
     std::vector<Accesses> tensors_, shared_;
-    int role_ = -1;  // that is looked at
+    std::size_t team_ = 0;      // that runs what is looked at
+    bool comes_again_ = false;  // it is a warp's body, in a loop of the block
 };
 
 }  // namespace

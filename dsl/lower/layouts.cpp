@@ -153,7 +153,7 @@ private:
         }
         if (const auto* b = n->as<ir::Broadcast>(); b && !b->value->scalar()) group_of(b->value).spread = n;
         if (const auto* op = n->as<ir::Mma>()) {
-            const MmaLayouts layouts = mma_layouts(plan_, *n, threads_of(program_, role_of(n)));
+            const MmaLayouts layouts = mma_layouts(plan_, *n, threads_of(n));
             for (const auto& [tile, layout] : {std::pair{op->a, &layouts.a}, {op->b, &layouts.b}, {n, &layouts.c}})
                 if (Group& group = group_of(tile); !group.product && !plan_.in_place(tile))
                     group.product = tile, group.of_product = *layout, group.leaves = true;
@@ -246,16 +246,17 @@ private:
                 n->place,
                 fmt::format("a tile of {} elements over {} threads leaves {} elements a thread, more than 512; take a "
                             "smaller tile, or more threads and extents with the factors of 2 to spread over them",
-                            n->shape.count(), threads_of(program_, role_of(n)), slots_of(layout)));
-        require_threads(role_of(n), n->place);
+                            n->shape.count(), threads_of(n), slots_of(layout)));
+        require_threads(threads_of(n), n->place);
         plan_.layouts[static_cast<std::size_t>(n->id)] = canonical(std::move(layout));
     }
 
-    int role_of(Ref n) const { return plan_.roles[static_cast<std::size_t>(n->id)]; }
-    void require_threads(int role, const Place& place) const {
-        if (!std::has_single_bit(static_cast<unsigned>(threads_of(program_, role))))
+    int threads_of(Ref n) const { return plan_.team_of(n).threads; }
+    void require_threads(int threads, const Place& place) const {
+        if (!std::has_single_bit(static_cast<unsigned>(threads)))
             throw UsageError(place, fmt::format("a tile outside of the roles, in a block of {} threads: tiles divide "
-                                                "over a power of two of them; load it in the role that needs it",
+                                                "over a power of two of them; load it in the role that needs it, or in "
+                                                "k.each_warp, or take such a number of threads",
                                                 program_.threads));
     }
 
@@ -271,16 +272,16 @@ private:
         int axis = -1;
         longest_vector(program_, load.view, target_, axis);
         return natural_layout(n->shape, axis < 0 ? n->shape.rank() - 1 : axis, load.per_thread,
-                              threads_of(program_, role_of(n)), load.lanes);
+                              threads_of(n), load.lanes);
     }
     Layout loaded_layout(const Group& g) const {
         int axis = -1;
         longest_vector(program_, g.load->as<ir::Load>()->view, target_, axis);
-        return with_vector(g.load->shape, axis, std::min(g.run(), most_elements(g)), g.pack, role_of(g.load));
+        return with_vector(g.load->shape, axis, std::min(g.run(), most_elements(g)), g.pack, threads_of(g.load));
     }
     Layout plain_layout(Ref n, const Group& g) const {
         return with_vector(n->shape, n->shape.rank() - 1, g.widest_bits ? std::min(g.run(), most_elements(g)) : 1,
-                           g.pack, role_of(n));
+                           g.pack, threads_of(n));
     }
     /// Elements of the widest memory in one access; packed elements at least as many as share bytes.
     int most_elements(const Group& g) const {
@@ -289,14 +290,14 @@ private:
     }
     /// Shorter vectors than wanted, down to `least`, where long ones leave a thread with too much: 40 columns are 5
     /// vectors of 8, which no two threads share, but 20 of 2.
-    Layout with_vector(const Shape& shape, int axis, int vector, int least, int role) const {
+    Layout with_vector(const Shape& shape, int axis, int vector, int least, int threads) const {
         constexpr std::int64_t plenty = 128;  // elements of a thread
         if (axis < 0) axis = shape.rank() - 1;
         std::optional<Layout> best;
         for (std::int64_t run = std::gcd<std::int64_t>(vector, shape[axis]); run >= 1; run /= 2) {
             Shape inner;
             for (int i = 0; i < shape.rank(); ++i) inner.push_back(i == axis ? run : 1);
-            Layout layout = natural_layout(shape, axis, inner, threads_of(program_, role));
+            Layout layout = natural_layout(shape, axis, inner, threads);
             if (!best || slots_of(layout) < slots_of(*best)) best = std::move(layout);
             if (slots_of(*best) <= plenty || run % 2 != 0 || run / 2 < least) break;
         }
@@ -366,7 +367,7 @@ private:
     std::optional<Layout> required(Ref n, Ref operand) const {
         const Layout& mine = plan_.layout(n);
         if (const auto* product = n->as<ir::Mma>(); product && operand != product->c) {
-            const MmaLayouts layouts = mma_layouts(plan_, *n, threads_of(program_, role_of(n)));
+            const MmaLayouts layouts = mma_layouts(plan_, *n, threads_of(n));
             return operand == product->a ? layouts.a : layouts.b;
         }
         if (n->as<ir::Broadcast>()) return canonical(narrowed(mine, operand->shape));
@@ -384,7 +385,8 @@ private:
     void settle_variable(std::size_t v) {
         const ir::Variable& variable = program_.variables[v];
         if (!variable.shape.empty() && !plan_.variables[v])
-            plan_.variables[v] = with_vector(variable.shape, variable.shape.rank() - 1, 1, 1, plan_.variable_roles[v]);
+            plan_.variables[v] = with_vector(variable.shape, variable.shape.rank() - 1, 1, 1,
+                                             plan_.teams[plan_.variable_teams[v]].threads);
     }
 
     /// A variable is read as it lies, whatever the reader's group has settled on; users that want it otherwise convert.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
+#include "dsl/ir/each_warp.hpp"
 #include "dsl/ir/tensor_core.hpp"
 #include "dsl/ir/walk.hpp"
 #include "dsl/lower/barriers.hpp"
@@ -41,12 +42,13 @@ std::int64_t bytes_of(const ir::SharedTile& tile) {
 
 /// Pass: a place in the block's shared memory for every tile, in order, each at a multiple of 128 bytes or more. The
 /// tiles past `given` are the lowering's own, written and read back at once: where all together would take much, the
-/// large ones of them share one place, at the price of barriers between them. Roles have no barrier between them.
+/// large ones of them share one place, at the price of barriers between them. Roles, and warps by themselves, have no
+/// barrier between them.
 void place_shared_tiles(ir::Program& program, std::size_t given, const Target& target) {
     constexpr std::int64_t much = 48 * 1024, large = 1024;
     const std::vector<std::int64_t> aligned = alignments(program);
     std::int64_t all = 0;
-    if (program.roles.empty())
+    if (program.roles.empty() && !ir::has_each_warp(program))
         for (const ir::SharedTile& tile : program.shared) all += bytes_of(tile);
     std::int64_t next = 0, common = -1, common_bytes = 0;
     for (std::size_t i = 0; i < program.shared.size(); ++i)
@@ -75,7 +77,7 @@ void place_shared_tiles(ir::Program& program, std::size_t given, const Target& t
 ir::Program lower(const ir::Program& recorded, const Target& target) {
     Plan plan;
     choose_bindings(recorded, plan);
-    find_roles(recorded, plan);
+    find_teams(recorded, plan);
     choose_engines(recorded, target, plan);
     choose_layouts(recorded, target, plan);
     choose_order(recorded, target, plan);

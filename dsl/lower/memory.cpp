@@ -18,19 +18,6 @@ std::string TileCode::memory_name(const ir::View& view) const {
     return view.space == ir::Space::global ? in_.tensors[i].name : out_.shared[i].name;
 }
 
-/// A shared tile that the lowering itself needs.
-int TileCode::scratch(const std::string& name, Element type, const Shape& shape) {
-    out_.shared.push_back({new_name(name), type, shape, {}, place_});
-    return static_cast<int>(out_.shared.size()) - 1;
-}
-
-ir::View TileCode::whole(int shared) const {
-    ir::View view{ir::Space::shared, shared, {}};
-    const Ref zero = const_cast<Expressions&>(e_).i64(0);
-    for (std::int64_t e : out_.shared[static_cast<std::size_t>(shared)].shape) view.axes.push_back({zero, e, false});
-    return view;
-}
-
 /// The longest run of neighbours along an axis that a thread holds, up to `most`, written out in the iteration.
 Run TileCode::run_along(Iteration& it, const std::vector<int>& axis, std::int64_t most) const {
     Run run;

@@ -14,12 +14,20 @@ namespace tessera::lower {
 
 using ir::Ref;
 
+/// Threads that tiles lie over and barriers bring together: the block's, those of a role, or of a warp by itself.
+struct Team {
+    int threads = 0;
+    int first_thread = 0;
+    bool each_warp = false;  // each warp of the block is one
+};
+
 /// Computed at its line into registers of its own, rather than inside its only user.
 struct Plan {
     std::vector<bool> bound;                       // by node id
     std::vector<std::optional<Layout>> layouts;    // by node id; tiles only
     std::vector<std::optional<Layout>> variables;  // by variable
-    std::vector<int> roles, variable_roles;        // by node id and by variable: the role that it belongs to, or −1
+    std::vector<Team> teams;                       // the block's first
+    std::vector<std::size_t> node_teams, variable_teams, loop_teams;  // by node id, variable, loop whose body is run
     std::vector<bool> ordered;                     // by tensor: barriers order a block's accesses to it
     std::vector<bool> ordered_shared;              // by recorded shared tile: the same
     /// Where `user` (null: the assignment to `variable`) needs `operand` in another layout than it has.
@@ -34,6 +42,7 @@ struct Plan {
     std::vector<bool> read_in_place;
 
     const Layout& layout(Ref node) const { return *layouts[static_cast<std::size_t>(node->id)]; }
+    const Team& team_of(Ref node) const { return teams[node_teams[static_cast<std::size_t>(node->id)]]; }
     bool is_bound(Ref node) const { return bound[static_cast<std::size_t>(node->id)]; }
     bool in_place(Ref node) const {
         const auto i = static_cast<std::size_t>(node->id);
@@ -57,11 +66,8 @@ void choose_bindings(const ir::Program& program, Plan& plan);
 
 /// Pass: which operands of products the target's tensor cores read in shared memory.
 void choose_engines(const ir::Program& program, const Target& target, Plan& plan);
-/// Pass: which role each tile and variable belongs to.
-void find_roles(const ir::Program& program, Plan& plan);
-
-/// Threads of a role, or of the block for −1.
-int threads_of(const ir::Program& program, int role);
+/// Pass: the teams of threads, and which of them each tile and variable belongs to.
+void find_teams(const ir::Program& program, Plan& plan);
 
 /// Pass: a layout for every tile, by the rules of docs/design.md §2.8, and where layouts must be converted.
 void choose_layouts(const ir::Program& program, const Target& target, Plan& plan);

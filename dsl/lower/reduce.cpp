@@ -284,8 +284,7 @@ void TileCode::fold_warps(const ir::Reduce& r, const RegisterTile& result, const
     if (count == 1) return;
     Shape shape = extents;  // the parts lie where the axis was, so that neighbours beside it stay neighbours
     shape[r.axis] = count;
-    const int tile = scratch("parts", result.type, shape);
-    const ir::View view = whole(tile);
+    const ir::View view = scratch("parts", result.type, shape);
 
     Layout writers = result.layout;  // every warp writes its part
     writers.axes[axis] = parts;

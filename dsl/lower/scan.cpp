@@ -146,7 +146,7 @@ RegisterTile TileCode::parts_of_warps(const RegisterTile& totals, const AxisMode
         shape.push_back(extents[i]);
         if (static_cast<std::size_t>(i) == axis) shape.push_back(count);
     }
-    const ir::View view = whole(scratch("parts", totals.type, shape));
+    const ir::View view = scratch("parts", totals.type, shape);
     const auto behind = static_cast<std::ptrdiff_t>(axis + 1);
     Layout writers = totals.layout, readers = totals.layout;
     writers.axes.insert(writers.axes.begin() + behind, warps);

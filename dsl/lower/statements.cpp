@@ -39,19 +39,10 @@ ir::Program TileCode::run() {
     place_ = in_.place;
     number_blocks();
     variables_.resize(in_.variables.size());
-    declare_variables(-1);
+    number_warps();
+    declare_variables(0);
     lower_body(in_.body);
     return std::move(out_);
-}
-
-void TileCode::declare_variables(int role) {
-    for (std::size_t v = 0; v < in_.variables.size(); ++v) {
-        if (plan_.variable_roles[v] != role) continue;
-        const ir::Variable& variable = in_.variables[v];
-        place_ = variable.place;
-        const Layout layout = variable.shape.empty() ? Layout{} : *plan_.variables[v];
-        variables_[v] = declare(layout, variable.type, -1, 1, variable.name);
-    }
 }
 
 /// A barrier ahead of an access that others may have to be ordered with; needless ones are dropped later. Scatters to
@@ -251,7 +242,7 @@ void TileCode::copy_registers(const RegisterTile& from, const RegisterTile& to) 
 
 /// The same tile in another layout, through shared memory.
 RegisterTile TileCode::converted(const RegisterTile& from, const Shape& extents, const Layout& to) {
-    const ir::View view = whole(scratch("exchange", from.type, extents));
+    const ir::View view = scratch("exchange", from.type, extents);
     emit(ir::Comment{"to the layout " + text_of(to)});
     emit(ir::Barrier{});
     store_registers(view, from);
@@ -331,27 +322,6 @@ void TileCode::lower_bind(Ref node) {
     tiles_[node->id] = own_registers(node, "v");
 }
 
-/// A number that every thread surely holds alike. What went through registers of several threads is handed round by the
-/// first: barriers in a loop need all threads to make the same turns.
-Ref TileCode::uniform(Ref number) {
-    ir::NodeSet met;
-    bool exchanged = false;
-    ir::for_each_node(number, met, [&](Ref n) {
-        exchanged = exchanged || n->as<ir::Reduce>() || n->as<ir::Least>() || n->as<ir::Match>() || n->as<ir::Mma>() ||
-                    n->as<ir::Scan>() || n->as<ir::VariableRead>();
-    });
-    if (!exchanged) return scalar(number);
-    const ir::View view = whole(scratch("count", number->type, {1}));
-    const RegisterTile word = declare(Layout{{{}}}, number->type, -1, 1, "count");
-    Iteration it(word.layout, e_, threads_);
-    const Address base = address(view, it, memory_name(view));
-    emit(ir::Barrier{});
-    emit(ir::StoreVector{access(view, it, base, -1, 1, true), {scalar(number)}});
-    emit(ir::Barrier{});
-    load_piece(view, nullptr, word);
-    return e_.make(number->type, {}, ir::Register{word.array, e_.i32(0)});
-}
-
 void TileCode::lower_loop(const ir::For& loop) {
     const Ref begin = uniform(loop.begin), step = uniform(loop.step);
     const Ref end = loop.warp ? scalar(loop.end) : uniform(loop.end);
@@ -369,31 +339,6 @@ void TileCode::lower_loop(const ir::For& loop) {
     body_ = outer;
     if (loop.when) hoist_barrier(*body_);
     scattered_.clear();
-}
-
-/// What the block has done before, all roles see.
-void TileCode::lower_role(const ir::For& role) {
-    const ir::WarpRole& r = in_.roles[static_cast<std::size_t>(role.role)];
-    if (role.role == 0) emit(ir::Barrier{});
-    ir::For lowered{out_.loops++, "role", e_.i64(0), e_.i64(1), e_.i64(1), false, {}, true};
-    lowered.role = role.role;
-    emit(std::move(lowered));
-    ir::Body* const outer = body_;
-    body_ = &body_->back().as<ir::For>()->body;
-    named_.emplace_back();
-    scattered_.clear();
-    threads_ = r.threads();
-    const Place place = place_;
-    if (r.first_warp > 0)
-        e_.set_thread(
-            name_value(r.name + "_thread", e_.binary(ir::BinaryOp::sub, e_.thread(), e_.i32(r.first_thread()))));
-    declare_variables(role.role);
-    place_ = place;
-    lower_body(role.body);
-    e_.set_thread(nullptr);
-    threads_ = in_.threads;
-    named_.pop_back();
-    body_ = outer;
 }
 
 void TileCode::lower_statement(const ir::Statement& s) {
@@ -432,7 +377,8 @@ void TileCode::lower_statement(const ir::Statement& s) {
                 return copy_registers(converted_.at(&c), state);
         return set_tile(a->value, state);
     }
-    if (const auto* f = s.as<ir::For>()) return f->role >= 0 ? lower_role(*f) : lower_loop(*f);
+    if (const auto* f = s.as<ir::For>())
+        return f->role >= 0 ? lower_role(*f) : f->each_warp ? lower_each_warp(*f) : lower_loop(*f);
     throw InternalError("a lowered statement stands in a recorded program");
 }
 

@@ -10,6 +10,7 @@
 #include "dsl/lower/plan.hpp"
 
 // Pass: tiles become what each thread does with the elements it holds. One object lowers one program; its parts:
+//   team.cpp        the block, roles, warps alone
 //   statements.cpp  the walk over the tile program          elements.cpp  one element, or one packed word, of a tree
 //   memory.cpp      addresses, masks, vectors               reduce.cpp    registers, lanes, warps
 //   least.cpp       selection                               mma.cpp       tensor cores
@@ -38,10 +39,7 @@ private:
     void lower_body(const ir::Body& body);
     void lower_statement(const ir::Statement& s);
     void lower_bind(Ref node);
-    Ref uniform(Ref number);
     void lower_loop(const ir::For& loop);
-    void lower_role(const ir::For& role);
-    void declare_variables(int role);
     void set_tile(Ref value, const RegisterTile& tile);
     void convert(const Plan::Conversion& c);
     void convert_for(const ir::Statement& s);
@@ -60,6 +58,16 @@ private:
     void each_turn(const char* name, std::int64_t turns, const std::function<void(Ref)>& body);
     void copy_registers(const RegisterTile& from, const RegisterTile& to);
     RegisterTile converted(const RegisterTile& from, const Shape& extents, const Layout& to);
+
+    // team.cpp
+    void number_warps();
+    void lower_role(const ir::For& role);
+    void lower_each_warp(const ir::For& loop);
+    void lower_team(const ir::For& recorded, ir::For lowered, const std::function<void()>& begin);
+    void declare_variables(std::size_t team);
+    ir::View scratch(const std::string& name, Element type, const Shape& shape);
+    Ref uniform(Ref number);
+    Ref agreed(Ref number);
 
     // elements.cpp
     Ref scalar(Ref node);
@@ -108,8 +116,6 @@ private:
     Ref only_once(const Iteration& it);
     Element memory_type(const ir::View& view) const;
     std::string memory_name(const ir::View& view) const;  // a copy: tables of names grow
-    int scratch(const std::string& name, Element type, const Shape& shape);
-    ir::View whole(int shared) const;
 
     // mma.cpp
     RegisterTile mma_operand(Ref mma, Ref operand, const char* name);
@@ -192,7 +198,7 @@ private:
     const ir::Program& in_;
     const Target& target_;
     const Plan& plan_;
-    int threads_;  // of the role that is lowered, else of the block
+    int threads_;  // of the team that is lowered
     ir::Program out_;
     Expressions e_;
     Facts facts_;
@@ -200,6 +206,8 @@ private:
     Place place_;
     std::map<int, RegisterTile> tiles_;  // by recorded node id
     std::map<int, Ref> values_;          // rank 0, by recorded node id
+    Ref warp_ = nullptr, lane_ = nullptr;  // numbers of the warp and of the thread in it, where each warp runs by itself
+    bool each_warp_ = false;               // that is lowered
     int warp_scopes_ = 0;                // conditions by warps around the statement
     std::set<int> scattered_;            // shared tiles whose last access is a scatter
     std::vector<int> seen_;              // views that have a tile in this statement only

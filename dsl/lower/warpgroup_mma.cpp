@@ -112,9 +112,10 @@ Ref TileCode::step_of(const Matrix& m, std::int64_t depth, Ref first, Ref step) 
 
 void TileCode::warpgroup_mma(Ref node) {
     const auto& op = *node->as<ir::Mma>();
-    const int role = plan_.roles[static_cast<std::size_t>(node->id)];
-    const Share share = share_of(*node, threads_of(in_, role));
-    if (role >= 0) check_first_warp(in_.roles[static_cast<std::size_t>(role)], node->place);
+    const Team& team = plan_.team_of(node);
+    const Share share = share_of(*node, team.threads);
+    for (const ir::WarpRole& role : in_.roles)
+        if (role.first_thread() == team.first_thread) check_first_warp(role, node->place);
     const bool a_in_place = plan_.in_place(op.a);
     RegisterTile a;
     if (!a_in_place) a = mma_operand(node, op.a, "a");

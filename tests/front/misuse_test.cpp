@@ -43,7 +43,7 @@ TEST_CASE("the grid is set once, at the top, from numbers of the launch", "[fron
     CHECK_THAT(refused([](Kernel& k) { k.serial(2, [&](Index) { k.grid(1); }); }), says("inside a loop"));
     CHECK_THAT(refused([](Kernel& k) { k.grid(4, -1); }), says("extent -1 along axis 1"));
     CHECK_THAT(refused([](Kernel& k) { k.grid(load(k.input<i64>("n", {1})[0])); }), says("known at launch"));
-    CHECK_THAT(refused([](Kernel& k) { k.threads(48); }), says("power of two from 32 to 1024"));
+    CHECK_THAT(refused([](Kernel& k) { k.threads(48); }), says("multiple of 32 from 32 to 1024"));
 }
 
 TEST_CASE("tensors are described by numbers of the launch", "[front]") {
