@@ -61,7 +61,7 @@ private:
         if (tile >= 0) insert(into, ir::Space::shared, tile);
     }
     void insert(Memories& into, ir::Space space, int memory) const {
-        if (!plan_.needs_order(space, memory)) return;
+        if (!plan_.needs_order(space, memory, alone_)) return;
         const auto i = static_cast<std::size_t>(memory);
         into.insert({space, space == ir::Space::shared ? program_.shared[i].byte_offset : memory});
     }
@@ -134,8 +134,10 @@ private:
                 const Touched entry = t;
                 if (f->each_warp) {  // barriers inside order a warp's turns, and nothing with other warps
                     Touched turn;
+                    alone_ = true;
                     walk(f->body, turn);
                     walk(f->body, turn);
+                    alone_ = false;
                     touch_all(*f, t, false);
                     continue;
                 }
@@ -163,6 +165,7 @@ private:
     const Plan& plan_;
     Memories copied_, copied_from_;  // by vectors
     std::set<const ir::Statement*> kept_;
+    bool alone_ = false;  // what a warp does by itself is looked at
 };
 
 }  // namespace

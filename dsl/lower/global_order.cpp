@@ -16,7 +16,7 @@ struct Accesses {
     bool repeated = false;          // one stands in a loop
     bool other_than_added = false;  // loaded or stored
     bool scattered = true;          // all are stores to a tensor by tiles of indices
-    bool alike = true;              // each thread meets the same elements in all of them, in a warp by itself each lane
+    bool alike = true;              // each thread, or lane of warps, meets the same elements in all of them
     std::string first;              // how threads and elements belong together in the first
     std::size_t team = 0;           // that meets it in the first
     bool handed_on = false;         // warps by themselves meet it, and other warps before or after
@@ -29,23 +29,29 @@ struct Accesses {
 class Pass {
 public:
     Pass(const ir::Program& p, const Target& t, const Plan& plan)
-        : program_(p), target_(t), plan_(plan), tensors_(p.tensors.size()), shared_(p.shared.size()) {
+        : program_(p), target_(t), plan_(plan), tensors_(p.tensors.size()), shared_(p.shared.size()),
+          tensors_alone_(p.tensors.size()), shared_alone_(p.shared.size()) {
         walk(p.body, false);
     }
 
-    std::vector<bool> of_tensors() const {
-        std::vector<bool> order;
-        for (std::size_t i = 0; i < tensors_.size(); ++i)
-            order.push_back(program_.tensors[i].role != ir::Role::input && tensors_[i].need_order());
-        return order;
-    }
-    std::vector<bool> of_shared() const {
-        std::vector<bool> order;
-        for (const Accesses& a : shared_) order.push_back(a.need_order());
-        return order;
+    void decide(Plan& plan) const {
+        plan.ordered = of_tensors(tensors_), plan.ordered_alone = of_tensors(tensors_alone_);
+        plan.ordered_shared = of_shared(shared_), plan.ordered_shared_alone = of_shared(shared_alone_);
     }
 
 private:
+    std::vector<bool> of_tensors(const std::vector<Accesses>& tensors) const {
+        std::vector<bool> order;
+        for (std::size_t i = 0; i < tensors.size(); ++i)
+            order.push_back(program_.tensors[i].role != ir::Role::input && tensors[i].need_order());
+        return order;
+    }
+    static std::vector<bool> of_shared(const std::vector<Accesses>& tiles) {
+        std::vector<bool> order;
+        for (const Accesses& a : tiles) order.push_back(a.need_order());
+        return order;
+    }
+
     void walk(const ir::Body& body, bool in_loop) {
         for (const ir::Statement& s : body) {
             if (const auto* b = s.as<ir::Bind>())
@@ -79,10 +85,16 @@ private:
     }
     /// layout: null for one element.
     void note(const ir::View& view, const Layout* layout, bool in_loop, Kind kind) {
-        auto& all = view.space == ir::Space::global ? tensors_ : shared_;
-        Accesses& a = all[static_cast<std::size_t>(view.memory)];
-        const std::string shape = threads_of(view, layout, kind);
+        const bool global = view.space == ir::Space::global;
+        const auto i = static_cast<std::size_t>(view.memory);
+        Accesses& a = global ? tensors_[i] : shared_[i];
         note_team(a);
+        note(a, view, layout, in_loop, kind);
+        if (plan_.teams[team_].each_warp)
+            note(global ? tensors_alone_[i] : shared_alone_[i], view, layout, in_loop, kind);
+    }
+    void note(Accesses& a, const ir::View& view, const Layout* layout, bool in_loop, Kind kind) {
+        const std::string shape = threads_of(view, layout, kind);
         if (a.count++ == 0) a.first = shape;
         a.repeated = a.repeated || in_loop;
         a.other_than_added = a.other_than_added || kind != Kind::add;
@@ -167,6 +179,7 @@ private:
     const Target& target_;
     const Plan& plan_;
     std::vector<Accesses> tensors_, shared_;
+    std::vector<Accesses> tensors_alone_, shared_alone_;  // by warps by themselves
     std::size_t team_ = 0;      // that runs what is looked at
     bool comes_again_ = false;  // it is a warp's body, in a loop of the block
 };
@@ -174,9 +187,7 @@ private:
 }  // namespace
 
 void choose_order(const ir::Program& program, const Target& target, Plan& plan) {
-    const Pass pass(program, target, plan);
-    plan.ordered = pass.of_tensors();
-    plan.ordered_shared = pass.of_shared();
+    Pass(program, target, plan).decide(plan);
 }
 
 }  // namespace tessera::lower

@@ -30,6 +30,7 @@ struct Plan {
     std::vector<std::size_t> node_teams, variable_teams, loop_teams;  // by node id, variable, loop whose body is run
     std::vector<bool> ordered;                     // by tensor: barriers order a block's accesses to it
     std::vector<bool> ordered_shared;              // by recorded shared tile: the same
+    std::vector<bool> ordered_alone, ordered_shared_alone;  // the same, of a warp's by itself
     /// Where `user` (null: the assignment to `variable`) needs `operand` in another layout than it has.
     struct Conversion {
         Ref user;
@@ -48,11 +49,12 @@ struct Plan {
         const auto i = static_cast<std::size_t>(node->id);
         return i < read_in_place.size() && read_in_place[i];
     }
-    /// Whether barriers order a block's accesses. Tiles past the recorded ones are the lowering's own, and need it.
-    bool needs_order(ir::Space space, int memory) const {
+    /// Whether barriers order a block's accesses, or those of a warp by itself. Tiles past the recorded ones are the
+    /// lowering's own, and need it.
+    bool needs_order(ir::Space space, int memory, bool alone) const {
         const auto i = static_cast<std::size_t>(memory);
-        if (space == ir::Space::global) return ordered[i];
-        return i >= ordered_shared.size() || ordered_shared[i];
+        if (space == ir::Space::global) return alone ? ordered_alone[i] : ordered[i];
+        return i >= ordered_shared.size() || (alone ? ordered_shared_alone[i] : ordered_shared[i]);
     }
     const Conversion* conversion(Ref user, Ref operand) const {
         for (const Conversion& c : conversions)

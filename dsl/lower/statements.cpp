@@ -55,7 +55,7 @@ void TileCode::order(const ir::View& view, bool scatters) {
         else
             scattered_.erase(view.memory);
     }
-    if (!apart && plan_.needs_order(view.space, view.memory)) emit(ir::Barrier{});
+    if (!apart && plan_.needs_order(view.space, view.memory, each_warp_)) emit(ir::Barrier{});
 }
 
 void TileCode::emit(ir::StatementOp op) {
