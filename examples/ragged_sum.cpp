@@ -65,8 +65,8 @@ int main() try {
                         static_cast<double>(expected[r]));
             return 1;
         }
-    std::printf("ragged_sum: %lld rows of 0 to 1000 numbers on %s: every sum is right\n",
-                static_cast<long long>(rows), device.name().c_str());
+    std::printf("ragged_sum: %lld rows of 0 to 1000 numbers on %s: every sum is right\n", static_cast<long long>(rows),
+                device.name().c_str());
 } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -321,8 +321,8 @@ void assign(int variable, Ref value, const Place& place) {
 
 void set_threads(int threads, int least_blocks, const Place& place) {
     if (threads < 32 || threads > 1024 || threads % 32 != 0)
-        throw UsageError(place, fmt::format("{} threads: a block has whole warps, a multiple of 32 from 32 to 1024",
-                                            threads));
+        throw UsageError(place,
+                         fmt::format("{} threads: a block has whole warps, a multiple of 32 from 32 to 1024", threads));
     if (least_blocks < 0 || least_blocks > 32)
         throw UsageError(place, fmt::format("{} blocks of a multiprocessor; it holds from 1 to 32", least_blocks));
     Recorder& r = Recorder::active(place);

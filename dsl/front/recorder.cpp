@@ -251,8 +251,8 @@ Ref Recorder::open_each_warp(Ref count, const Place& place) {
         throw UsageError(place,
                          "k.each_warp in a condition by warps, where others may be missing; use a condition of the "
                          "block (any, all) around it");
-    const Ref index = open_serial(constant(i64, std::int64_t{0}, place), count, constant(i64, std::int64_t{1}, place),
-                                  place);
+    const Ref index =
+        open_serial(constant(i64, std::int64_t{0}, place), count, constant(i64, std::int64_t{1}, place), place);
     Scope& scope = open_.back();
     scope.each_warp = true;
     scope.team = team_of_scope_[static_cast<std::size_t>(scope.id)] = scope.id;

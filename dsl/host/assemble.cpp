@@ -50,7 +50,11 @@ private:
     }
 
     void statement(const ir::Statement& s, const ir::For& op) {
-        op.role >= 0 ? by_role(op) : op.each_warp ? each_warp(s, op) : op.unrolled ? unrolled(op) : op.warp ? by_warps(op) : serial(s, op);
+        op.role >= 0   ? by_role(op)
+        : op.each_warp ? each_warp(s, op)
+        : op.unrolled  ? unrolled(op)
+        : op.warp      ? by_warps(op)
+                       : serial(s, op);
     }
 
     void by_role(const ir::For& op) {
@@ -81,7 +85,8 @@ private:
                               {Kind::warp_leave, true, nullptr, 0, {}, {}}, {});
     }
 
-    /// A bound as one value for the block, or for the warp that runs by itself: what was loaded lies in registers of every thread, all alike.
+    /// A bound as one value for the block, or for the warp that runs by itself: what was loaded lies in registers of
+    /// every thread, all alike.
     int uniform_bound(const ir::Statement& s, ir::Ref ref) {
         const int value = values_.integer(ref);
         if (numbering_.at(value).uniform) return value;

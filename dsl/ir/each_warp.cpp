@@ -40,8 +40,6 @@ private:
     }
 
     void begins(const Statement& s, const For* around) {
-        require(program_.threads % threads_of_warp == 0, "each-warp-threads", s.place,
-                "k.each_warp in a block whose threads are no whole warps; take a multiple of 32");
         require(!around || around->role < 0, "each-warp-nested", s.place,
                 "k.each_warp in a role; a role of one warp is such a warp already, and others share out their work by "
                 "k.serial");
@@ -57,11 +55,11 @@ private:
         const auto* product = bind ? bind->value->as<Mma>() : nullptr;
         require(!loop || !loop->warp, "each-warp-vote", s.place,
                 "a condition by warps inside k.each_warp; there any(…) and all(…) are a warp's own already: use these");
-        require(!s.as<Copy>() && !s.as<CopyVector>() && !s.as<CopyBox>() && !s.as<WaitCopies>() &&
-                    !s.as<CommitCopies>(),
-                "each-warp-copies", s.place,
-                "an asynchronous copy, or a wait for one, inside k.each_warp; whole blocks count and wait for copies: "
-                "copy and wait ahead of it, or load the piece in it");
+        require(
+            !s.as<Copy>() && !s.as<CopyVector>() && !s.as<CopyBox>() && !s.as<WaitCopies>() && !s.as<CommitCopies>(),
+            "each-warp-copies", s.place,
+            "an asynchronous copy, or a wait for one, inside k.each_warp; whole blocks count and wait for copies: "
+            "copy and wait ahead of it, or load the piece in it");
         require(!s.as<GridSync>() && !s.as<InitMbarriers>() && !s.as<Arrive>(), "each-warp-meeting", s.place,
                 "something inside k.each_warp that all warps of the block must come to; move it out");
         require(!s.as<WarpgroupMma>() && !s.as<MmaFence>() && !s.as<MmaWait>() &&

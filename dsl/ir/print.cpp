@@ -38,8 +38,10 @@ struct Line {
             const auto* truth = s.end ? s.end->as<Cast>() : nullptr;
             return (s.warp ? "when by warps " : "when ") + (truth ? text(truth->value) : text(s.end) + " != 0") + " {";
         }
-        std::string line =
-            (s.unrolled ? "unrolled for " : s.each_warp ? "for each warp " : "for ") + s.name + " in [" + text(s.begin) + ", " + text(s.end) + ")";
+        std::string line = (s.unrolled    ? "unrolled for "
+                            : s.each_warp ? "for each warp "
+                                          : "for ") +
+                           s.name + " in [" + text(s.begin) + ", " + text(s.end) + ")";
         const auto* step = s.step ? s.step->as<Constant>() : nullptr;
         if (!step || step->bits != 1) line += " step " + text(s.step);
         return line + " {";

@@ -32,8 +32,8 @@ private:
             const auto* commit = s.as<CommitCopies>();
             const bool by_warp = s.as<MmaTile>() || s.as<Arrive>() || (commit && commit->mbarriers >= 0) ||
                                  (s.as<Barrier>() && each_warp);
-            const bool by_block = (s.as<Barrier>() && !each_warp) || s.as<WarpgroupMma>() || s.as<MmaFence>() ||
-                                  s.as<MmaWait>();
+            const bool by_block =
+                (s.as<Barrier>() && !each_warp) || s.as<WarpgroupMma>() || s.as<MmaFence>() || s.as<MmaWait>();
             at_.require((block || !by_block) && (warp || !by_warp), "uniform-control", nullptr,
                         "a barrier, an arrival or a product stands in a loop whose bounds differ between threads");
             const bool computes = s.as<Let>() || s.as<Set>();  // others may be switched off in some lanes

@@ -29,8 +29,13 @@ struct Accesses {
 class Pass {
 public:
     Pass(const ir::Program& p, const Target& t, const Plan& plan)
-        : program_(p), target_(t), plan_(plan), tensors_(p.tensors.size()), shared_(p.shared.size()),
-          tensors_alone_(p.tensors.size()), shared_alone_(p.shared.size()) {
+        : program_(p),
+          target_(t),
+          plan_(plan),
+          tensors_(p.tensors.size()),
+          shared_(p.shared.size()),
+          tensors_alone_(p.tensors.size()),
+          shared_alone_(p.shared.size()) {
         walk(p.body, false);
     }
 
@@ -180,8 +185,8 @@ private:
     const Plan& plan_;
     std::vector<Accesses> tensors_, shared_;
     std::vector<Accesses> tensors_alone_, shared_alone_;  // by warps by themselves
-    std::size_t team_ = 0;      // that runs what is looked at
-    bool comes_again_ = false;  // it is a warp's body, in a loop of the block
+    std::size_t team_ = 0;                                // that runs what is looked at
+    bool comes_again_ = false;                            // it is a warp's body, in a loop of the block
 };
 
 }  // namespace

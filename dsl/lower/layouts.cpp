@@ -271,8 +271,8 @@ private:
         const auto& load = *n->as<ir::Load>();
         int axis = -1;
         longest_vector(program_, load.view, target_, axis);
-        return natural_layout(n->shape, axis < 0 ? n->shape.rank() - 1 : axis, load.per_thread,
-                              threads_of(n), load.lanes);
+        return natural_layout(n->shape, axis < 0 ? n->shape.rank() - 1 : axis, load.per_thread, threads_of(n),
+                              load.lanes);
     }
     Layout loaded_layout(const Group& g) const {
         int axis = -1;

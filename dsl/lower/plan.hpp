@@ -23,13 +23,13 @@ struct Team {
 
 /// Computed at its line into registers of its own, rather than inside its only user.
 struct Plan {
-    std::vector<bool> bound;                       // by node id
-    std::vector<std::optional<Layout>> layouts;    // by node id; tiles only
-    std::vector<std::optional<Layout>> variables;  // by variable
-    std::vector<Team> teams;                       // the block's first
+    std::vector<bool> bound;                                          // by node id
+    std::vector<std::optional<Layout>> layouts;                       // by node id; tiles only
+    std::vector<std::optional<Layout>> variables;                     // by variable
+    std::vector<Team> teams;                                          // the block's first
     std::vector<std::size_t> node_teams, variable_teams, loop_teams;  // by node id, variable, loop whose body is run
-    std::vector<bool> ordered;                     // by tensor: barriers order a block's accesses to it
-    std::vector<bool> ordered_shared;              // by recorded shared tile: the same
+    std::vector<bool> ordered;                              // by tensor: barriers order a block's accesses to it
+    std::vector<bool> ordered_shared;                       // by recorded shared tile: the same
     std::vector<bool> ordered_alone, ordered_shared_alone;  // the same, of a warp's by itself
     /// Where `user` (null: the assignment to `variable`) needs `operand` in another layout than it has.
     struct Conversion {

@@ -112,8 +112,8 @@ void TileCode::lower_role(const ir::For& role) {
 void TileCode::lower_each_warp(const ir::For& loop) {
     const Ref end = uniform(loop.end);
     emit(ir::Barrier{});
-    ir::For lowered{out_.loops++,  "item", e_.widen(warp_), end, e_.i64(in_.threads / ir::threads_of_warp), false, {},
-                    false};
+    ir::For lowered{out_.loops++, "item", e_.widen(warp_), end, e_.i64(in_.threads / ir::threads_of_warp), false,
+                    {},           false};
     lowered.each_warp = true;
     lower_team(loop, std::move(lowered), [&] { e_.set_thread(lane_); });
 }

@@ -206,11 +206,12 @@ private:
     Place place_;
     std::map<int, RegisterTile> tiles_;  // by recorded node id
     std::map<int, Ref> values_;          // rank 0, by recorded node id
-    Ref warp_ = nullptr, lane_ = nullptr;  // numbers of the warp and of the thread in it, where each warp runs by itself
-    bool each_warp_ = false;               // that is lowered
-    int warp_scopes_ = 0;                // conditions by warps around the statement
-    std::set<int> scattered_;            // shared tiles whose last access is a scatter
-    std::vector<int> seen_;              // views that have a tile in this statement only
+    Ref warp_ = nullptr,
+        lane_ = nullptr;       // numbers of the warp and of the thread in it, where each warp runs by itself
+    bool each_warp_ = false;   // that is lowered
+    int warp_scopes_ = 0;      // conditions by warps around the statement
+    std::set<int> scattered_;  // shared tiles whose last access is a scatter
+    std::vector<int> seen_;    // views that have a tile in this statement only
     std::map<const Plan::Conversion*, RegisterTile> converted_;
     std::vector<RegisterTile> variables_;
     std::vector<int> loop_of_;                         // recorded loop id → lowered loop id

@@ -29,8 +29,7 @@ Program row_sums(int threads) {
             k.when(row < rows, [&] {
                 const Index first = cast<i64>(load(starts[row])), last = cast<i64>(load(starts[row + 1]));
                 auto sum = k.variable(full({256}, Value<f32, 0>(0.0f)));
-                k.serial(last - first,
-                         [&](Index j) { sum = sum.get() + load(x[first + j].window({256}, {0})); });
+                k.serial(last - first, [&](Index j) { sum = sum.get() + load(x[first + j].window({256}, {0})); });
                 const auto mine = line[i % (threads / 32)];
                 store(mine.whole(), sum.get());
                 const auto back = load(mine.window({256}, {cast<i32>(255 - coordinates({256}, axis<0>))}));
@@ -58,8 +57,8 @@ TEST_CASE("warps by themselves print as a loop by warps, with barriers of a warp
     CHECK(count_of(text, "__syncthreads();") == 0);
     CHECK_THAT(text, Catch::Contains("}  // item"));
     // A block of one warp has no other to share with.
-    CHECK_THAT(text_of(row_sums(32)), Catch::Contains("for (long long item = 0; item < 32; ++item) {") &&
-                                          !Catch::Contains("int warp"));
+    CHECK_THAT(text_of(row_sums(32)),
+               Catch::Contains("for (long long item = 0; item < 32; ++item) {") && !Catch::Contains("int warp"));
     // Others may meet in the block's barrier behind it.
     const std::string both = text_of(record("both", [](Kernel& k) {
         const auto y = k.output<f32>("y", {8, 32});
@@ -68,7 +67,7 @@ TEST_CASE("warps by themselves print as a loop by warps, with barriers of a warp
         k.each_warp(8, [&](Index i) { store(tile[i].whole(), full({32}, Value<f32, 0>(1.0f))); });
         store(y.window({8, 32}, {0, 0}), load(tile.whole()));
     }));
-    CHECK_THAT(both, Catch::Contains("}  // item\n    __syncthreads();\n"));
+    CHECK(both.find("__syncthreads();") > both.find("}  // item"));
     CHECK(count_of(both, "__sync") == 1);
 }
 

@@ -74,11 +74,10 @@ TEST_CASE("tiles and variables of the block stay outside of what warps run by th
 }
 
 TEST_CASE("what whole blocks do has no place where a warp is by itself", "[front][each_warp]") {
-    CHECK_THAT(refused_inside([](Kernel& k, Index, const auto&) { k.grid_sync(); }), says("top level of a kernel only"));
+    CHECK_THAT(refused_inside([](Kernel& k, Index, const auto&) { k.grid_sync(); }),
+               says("top level of a kernel only"));
     CHECK_THAT(refused_inside([](Kernel& k, Index, const auto&) { k.ring(); }), says("make it at the top level"));
-    CHECK_THAT(refused_inside([](Kernel& k, Index, const auto&) {
-                   k.roles({.warps = 1}, [] {}, {.warps = 1}, [] {});
-               }),
+    CHECK_THAT(refused_inside([](Kernel& k, Index, const auto&) { k.roles({.warps = 1}, [] {}, {.warps = 1}, [] {}); }),
                says("roles stand at the top level"));
     for (const Copies engine : {Copies::vectors, Copies::bulk, Copies::tensor})
         CHECK_THAT(refused_inside([&](Kernel& k, Index, const auto&) {

@@ -36,12 +36,11 @@ struct Alone : Build {
         p.body.push_back(statement(std::move(loop)));
         const Ref item = node(i64, {}, LoopIndex{0}), lane = node(i32, {}, Local{1}), row = cast(i32, item);
         body().push_back(statement(Declare{0}));
-        body().push_back(
-            statement(LoadVector{{Space::global, 0, {item}, 0, item, nullptr, 1}, 0, narrow(0), nullptr}));
+        body().push_back(statement(LoadVector{{Space::global, 0, {item}, 0, item, nullptr, 1}, 0, narrow(0), nullptr}));
         body().push_back(statement(Barrier{}));
-        body().push_back(statement(StoreVector{
-            {Space::shared, 0, {row, lane}, 1, add(mul(row, narrow(32)), lane), nullptr, 1},
-            {add(node(f32, {}, Register{0, narrow(0)}), node(f32, {}, Register{1, narrow(0)}))}}));
+        body().push_back(statement(
+            StoreVector{{Space::shared, 0, {row, lane}, 1, add(mul(row, narrow(32)), lane), nullptr, 1},
+                        {add(node(f32, {}, Register{0, narrow(0)}), node(f32, {}, Register{1, narrow(0)}))}}));
     }
     Ref warp() { return node(i32, {}, Local{0}); }
     For& loop() { return *p.body[5].as<For>(); }
@@ -107,7 +106,8 @@ TEST_CASE("warps by themselves keep to what is theirs", "[ir][each_warp]") {
     const Breach<A> lowered[] = {
         {"each-warp", "by the number of warps", [](A& s) { s.loop().step = s.wide(1); }},
         {"each-warp", "by the number of warps", [](A& s) { s.p.threads = 128; }},
-        {"each-warp", "a serial loop", [](A& s) { s.loop().when = true, s.loop().begin = s.wide(0); }},
+        {"each-warp", "a serial loop",
+         [](A& s) { s.loop().when = true, s.loop().begin = s.wide(0), s.loop().end = s.loop().step = s.wide(1); }},
         {"uniform-control", "begin at the warp's number", [](A& s) { s.loop().begin = s.wide(0); }},
         {"uniform-control", "end alike for all", [](A& s) { s.loop().end = s.loop().begin; }},
         {"uniform-control", "begin at the warp's number",
@@ -128,15 +128,14 @@ TEST_CASE("warps by themselves keep to what is theirs", "[ir][each_warp]") {
          [](A& s) { s.body().push_back(s.statement(Set{1, s.narrow(0), s.real(1.0f)})); }},
         {"each-warp-copies", "wait ahead of it", [](A& s) { s.body().push_back(s.statement(WaitCopies{})); }},
         {"each-warp-copies", "wait ahead of it", [](A& s) { s.body().push_back(s.statement(CommitCopies{})); }},
-        {"each-warp-product", "four warps together",
-         [](A& s) { s.body().push_back(s.statement(MmaWait{{0}})); }},
+        {"each-warp-product", "four warps together", [](A& s) { s.body().push_back(s.statement(MmaWait{{0}})); }},
     };
     check_breaches(lowered);
     using S = Shared;
     const Breach<S> recorded[] = {
         {"each-warp", "recorded from 0", [](S& s) { s.loop().begin = s.wide(1); }},
         {"each-warp", "as recorded, by 1", [](S& s) { s.loop().step = s.wide(2); }},
-        {"each-warp-threads", "a multiple of 32", [](S& s) { s.p.threads = 48; }},
+        {"threads", "a multiple of 32", [](S& s) { s.p.threads = 48; }},
         {"each-warp-variable", "is assigned in it",
          [](S& s) { s.body().push_back(s.statement(Assign{0, s.real(2.0f)})); }},
         {"each-warp-variable", "is read in it",

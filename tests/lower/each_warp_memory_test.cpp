@@ -49,16 +49,16 @@ int count_of(const std::string& text, const std::string& part) {
 /// and stored by the block: four times another thread has them.
 Program handed_on() {
     return record("kernel", [](Kernel& k) {
-        const auto x = k.input<f32>("x", {2, 10, 96});
-        const auto y = k.output<f32>("y", {2, 10, 96});
+        const auto x = k.input<f32>("x", {2, 10, 128});
+        const auto y = k.output<f32>("y", {2, 10, 128});
         k.threads(128);
         k.grid(1);
-        const auto a = k.shared<f32>("a", {10, 96}), b = k.shared<f32>("b", {10, 96});
+        const auto a = k.shared<f32>("a", {10, 128}), b = k.shared<f32>("b", {10, 128});
         k.serial(2, [&](Index turn) {
-            store(a.whole(), load(x[turn].window({10, 96}, {0, 0})));
+            store(a.whole(), load(x[turn].window({10, 128}, {0, 0})));
             k.each_warp(10, [&](Index i) { store(b[9 - i].whole(), load(a[i].whole()) * 2.0f); });
             k.each_warp(10, [&](Index i) { store(a[i].whole(), load(b[i].whole()) + 1.0f); });
-            store(y[turn].window({10, 96}, {0, 0}), load(a.whole()));
+            store(y[turn].window({10, 128}, {0, 0}), load(a.whole()));
         });
     });
 }
@@ -83,12 +83,12 @@ Program reversed(std::int64_t tiles) {
 
 TEST_CASE("warps see what the block has stored, the block what they have, and other warps too", "[lower][each_warp]") {
     on_targets(handed_on(), [](const Lowered& kernel) {
-        auto x = numbers<float>(1920);
-        std::vector<float> y(1920), expected(1920);
+        auto x = numbers<float>(2560);
+        std::vector<float> y(2560), expected(2560);
         for (std::size_t t = 0; t < 2; ++t)
             for (std::size_t r = 0; r < 10; ++r)
-                for (std::size_t c = 0; c < 96; ++c)
-                    expected[t * 960 + (9 - r) * 96 + c] = x[t * 960 + r * 96 + c] * 2.0f + 1.0f;
+                for (std::size_t c = 0; c < 128; ++c)
+                    expected[t * 1280 + (9 - r) * 128 + c] = x[t * 1280 + r * 128 + c] * 2.0f + 1.0f;
         kernel.run({}, x, y);
         CHECK(y == expected);
         // Ahead of the store, of each loop of warps and of the last load.
@@ -203,7 +203,8 @@ TEST_CASE("tensors that the block and warps by themselves write to are ordered b
         k.grid(1);
         store(y.window({8, 64}, {0, 0}), load(y.window({8, 64}, {0, 0})) * 2.0f);
         k.each_warp(8, [&](Index i) {
-            store(y[i].window({64}, {0}), load(y[i].window({64}, {0})) + reduce_max(load(y[i].window({64}, {0})), axis<0>));
+            store(y[i].window({64}, {0}),
+                  load(y[i].window({64}, {0})) + reduce_max(load(y[i].window({64}, {0})), axis<0>));
         });
         store(y.window({8, 64}, {0, 0}), load(y.window({8, 64}, {0, 0})) * 4.0f);
     });

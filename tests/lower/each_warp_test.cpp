@@ -90,10 +90,9 @@ TEST_CASE("each warp decides by what it has loaded or reduced", "[lower][each_wa
         k.each_warp(13, [&](Index i) {
             const auto v = load(x[i].window({100}, {0}));
             k.when(any(v > 8.0f), [&] { store(y[i].window({100}, {0}), v * 2.0f); }).otherwise([&] {
-                k.when(all(v < 3.0f) | (reduce_sum(v, axis<0>).squeeze(axis<0>) > 40.0f),
-                       [&] { store(y[i].window({100}, {0}), v + 1.0f); }).otherwise([&] {
-                    store(y[i].window({100}, {0}), v);
-                });
+                k.when(all(v < 3.0f) | (reduce_sum(v, axis<0>).squeeze(axis<0>) > 40.0f), [&] {
+                     store(y[i].window({100}, {0}), v + 1.0f);
+                 }).otherwise([&] { store(y[i].window({100}, {0}), v); });
             });
         });
     });
@@ -115,7 +114,8 @@ TEST_CASE("each warp decides by what it has loaded or reduced", "[lower][each_wa
             const bool small = std::all_of(row, row + 100, [](float v) { return v < 3.0f; });
             const int way = big ? 0 : small || sum > 40.0f ? 1 : 2;
             ++ways[way];
-            for (int c = 0; c < 100; ++c) expected.push_back(way == 0 ? row[c] * 2.0f : way == 1 ? row[c] + 1.0f : row[c]);
+            for (int c = 0; c < 100; ++c)
+                expected.push_back(way == 0 ? row[c] * 2.0f : way == 1 ? row[c] + 1.0f : row[c]);
         }
         REQUIRE((ways[0] > 0 && ways[1] > 0 && ways[2] > 0));
         kernel.run({}, x, y);
@@ -132,9 +132,8 @@ TEST_CASE("counts that a warp has reduced, of 32 and of 64 bits", "[lower][each_
         k.each_warp(9, [&](Index i) {
             const auto v = load(x[i].window({40}, {0}));
             auto narrow = k.variable(Value<i32, 0>(0)), wide = k.variable(Value<i32, 0>(0));
-            k.serial(cast<i64>(reduce_max(v, axis<0>).squeeze(axis<0>)), [&](Index j) {
-                narrow = narrow.get() + cast<i32>(j) + 1;
-            });
+            k.serial(cast<i64>(reduce_max(v, axis<0>).squeeze(axis<0>)),
+                     [&](Index j) { narrow = narrow.get() + cast<i32>(j) + 1; });
             k.serial(reduce_sum(cast<i64>(v), axis<0>).squeeze(axis<0>), [&](Index) { wide = wide.get() + 1; });
             store(y[i][0], narrow.get());
             store(y[i][1], wide.get());
@@ -192,7 +191,8 @@ TEST_CASE("selection, running sums, matches and gathers of a warp by itself", "[
             for (int c = 0; c < 64; ++c) expected_sums.push_back(sum += static_cast<std::int32_t>(row[c]));
             for (int c = 32; c < 64; ++c) {
                 std::uint32_t bits = 0;
-                for (int d = 32; d < 64; ++d) bits |= (static_cast<int>(row[c]) / 4 == static_cast<int>(row[d]) / 4 ? 1u : 0u) << (d - 32);
+                for (int d = 32; d < 64; ++d)
+                    bits |= (static_cast<int>(row[c]) / 4 == static_cast<int>(row[d]) / 4 ? 1u : 0u) << (d - 32);
                 expected_alike.push_back(bits);
             }
         }
@@ -225,8 +225,7 @@ TEST_CASE("a change of layout goes through memory of the warp's own", "[lower][e
         std::vector<float> y(7 * 512), expected(7 * 512);
         for (std::size_t i = 0; i < 7; ++i)
             for (std::size_t r = 0; r < 16; ++r)
-                for (std::size_t c = 0; c < 32; ++c)
-                    expected[i * 512 + c * 16 + r] = 3.0f * x[i * 512 + r * 32 + c];
+                for (std::size_t c = 0; c < 32; ++c) expected[i * 512 + c * 16 + r] = 3.0f * x[i * 512 + r * 32 + c];
         kernel.run({}, x, y);
         CHECK(y == expected);
     });
