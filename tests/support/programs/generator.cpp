@@ -42,12 +42,19 @@ void Writer::write_tiles() {
     }
     if (std::any_of(copied_.begin(), copied_.end(), [](const Copied& c) { return c.under_way; })) wait_for_copies();
     for (std::int64_t n = random_.between(2, 4); n > 0; --n) random_.one_in(2) ? store_tile() : store_anything();
+    if (random_.one_in(4)) each_warp();
     store_anything();
 }
 
 void Writer::steps(std::int64_t count, int depth) {
     for (; count > 0; --count) {
-        switch (random_.between(0, 20)) {
+        const std::int64_t which = random_.between(0, 20);
+        const bool of_the_block = which == 9 || which == 10 || which == 13 || which == 14 || which == 16;
+        if (alone_ && (of_the_block || which == 15)) {
+            of_the_block ? step_arithmetic(random_, pool_) : gather();
+            continue;
+        }
+        switch (which) {
             case 0:
             case 1: step_cast(random_, pool_); break;
             case 2: step_select(random_, pool_); break;

@@ -144,18 +144,22 @@ void Writer::store_packed(const Item& item) {
 
 /// Stores any value into an output with one place for each block.
 void Writer::store_anything() {
-    const Item item = *pool_.find(random_, [](const Item&) { return true; });
+    store_each(*pool_.find(random_, [](const Item&) { return true; }));
+}
+
+void Writer::store_each(const Item& value, Ref item, std::int64_t most) {
     const std::int64_t blocks = tiles(rows_.value, tile_rows_) * tiles(columns_.value, tile_columns_);
     std::vector<AxisSpec> axes = {{tiles(rows_.node, tile_rows_)}, {tiles(columns_.node, tile_columns_)}};
+    std::vector<Ref> picks = {block_[0], block_[1]};
+    if (item != nullptr) axes.push_back({index(most)}), picks.push_back(item);
     ViewSpec v;
-    v.rank = 2 + item.shape.rank();
-    for (int a = 0; a < 2; ++a) v.offset[a] = block_[a], v.extent[a] = 1, v.picked[a] = true;
-    for (int a = 0; a < item.shape.rank(); ++a) {
-        axes.push_back({index(item.shape[a])});
-        v.offset[2 + a] = index(0), v.extent[2 + a] = item.shape[a];
+    for (Ref pick : picks) v.offset[v.rank] = pick, v.extent[v.rank] = 1, v.picked[v.rank++] = true;
+    for (int a = 0; a < value.shape.rank(); ++a) {
+        axes.push_back({index(value.shape[a])});
+        v.offset[v.rank] = index(0), v.extent[v.rank++] = value.shape[a];
     }
-    v.memory = tensor("all", item.type, ir::Role::output, axes, blocks * item.shape.count());
-    detail::store(v, item.node, here(), random_cache());
+    v.memory = tensor("all", value.type, ir::Role::output, axes, blocks * most * value.shape.count());
+    detail::store(v, value.node, here(), random_cache());
 }
 
 }  // namespace tessera::test

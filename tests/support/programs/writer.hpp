@@ -103,6 +103,9 @@ private:
     void inside_scope(const std::function<void()>& body);
     void read_from_others();
 
+    // warps.cpp: warps by themselves
+    void each_warp();
+
     // tensors.cpp: parameters, their pieces, loads and stores
     std::string name(const char* stem) { return stem + std::to_string(names_++); }
     Length length(const char* stem, std::int64_t value, std::int64_t multiple);
@@ -131,6 +134,8 @@ private:
     void report_some();
     void store_packed(const Item& item);
     void store_anything();
+    /// Into an output with one place for each block or, with an item, for each of `most` items of each block.
+    void store_each(const Item& value, Ref item = nullptr, std::int64_t most = 1);
 
     // shared.cpp: shared tiles
     void through_shared();
@@ -208,6 +213,7 @@ private:
     int names_ = 0, threads_ = 128;
     int first_warp_ = 0;  // of the role that is written
     bool in_role_ = false;
+    bool alone_ = false;  // in what a warp runs by itself: shared tiles and copies are the block's
 };
 
 }  // namespace tessera::test
