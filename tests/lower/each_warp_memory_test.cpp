@@ -221,3 +221,55 @@ TEST_CASE("tensors that the block and warps by themselves write to are ordered b
         CHECK(y == expected);
     });
 }
+
+TEST_CASE("warps read what the block has copied ahead of them, in a block of three warps too", "[lower][each_warp]") {
+    for (const int threads : {96, 128}) {
+        const Program program = record("kernel", [=](Kernel& k) {
+            const auto x = k.input<f32>("x", {7, 64});
+            const auto y = k.output<f32>("y", {7, 64});
+            k.threads(threads);
+            k.grid(1);
+            const auto tile = k.shared<f32>("tile", {7, 64});
+            copy_async(tile.whole(), x.window({7, 64}, {0, 0}));
+            wait_copies();
+            k.each_warp(7, [&](Index i) { store(y[i].window({64}, {0}), load(tile[6 - i].whole())); });
+        });
+        on_targets(program, [](const Lowered& kernel) {
+            auto x = numbers<float>(448);
+            std::vector<float> y(448), expected;
+            for (std::size_t r = 0; r < 7; ++r)
+                for (std::size_t c = 0; c < 64; ++c) expected.push_back(x[(6 - r) * 64 + c]);
+            kernel.run({}, x, y);
+            CHECK(y == expected);
+        });
+        CHECK_THAT(said(without_barrier(program, 0)), Catch::Contains("race on shared memory"));
+    }
+}
+
+TEST_CASE("a pipeline of the block feeds warps by themselves", "[lower][each_warp]") {
+    for (const Copies engine : {Copies::vectors, Copies::bulk, Copies::tensor}) {
+        const Program program = record("kernel", [=](Kernel& k) {
+            const auto x = k.input<f32>("x", {6, 5, 128});
+            const auto y = k.output<f32>("y", {6, 5}, {.align = 4});
+            k.threads(128);
+            k.grid(1);
+            const auto tile = k.shared<f32>("tile", {3, 5, 128});
+            k.pipelined(
+                6, {.stages = 3, .engine = engine},
+                [&](Index j, Index slot) { copy_async(tile[slot].whole(), x[j].window({5, 128}, {0, 0})); },
+                [&](Index j, Index slot) {
+                    k.each_warp(5, [&](Index i) {
+                        store(y[j][i], reduce_sum(load(tile[slot][i].whole()), axis<0>).squeeze(axis<0>));
+                    });
+                });
+        });
+        on_targets(program, [&](const Lowered& kernel) {
+            INFO("engine " << static_cast<int>(engine));
+            auto x = numbers<float>(3840);
+            std::vector<float> y(30), expected(30, 0.0f);
+            for (std::size_t e = 0; e < x.size(); ++e) expected[e / 128] += x[e];
+            kernel.run({}, x, y);
+            CHECK(y == expected);
+        });
+    }
+}
