@@ -182,7 +182,8 @@ TEST_CASE("selection, running sums, matches and gathers of a warp by itself", "[
             std::vector<std::int32_t> order(64);
             for (std::int32_t c = 0; c < 64; ++c) order[static_cast<std::size_t>(c)] = c;
             const float* row = x.data() + r * 64;
-            std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return row[a] > row[b]; });
+            std::sort(order.begin(), order.end(),
+                      [&](auto a, auto b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
             std::int32_t sum = 0;
             for (int c = 0; c < 4; ++c) {
                 expected_ids.push_back(order[static_cast<std::size_t>(c)]);
