@@ -18,8 +18,8 @@ using Clock = std::vector<std::uint32_t>;
 /// those that add, the latest of each team is kept.
 class SharedHistory {
 public:
-    /// `piece`: bytes that one record stands for; divides the size of every element. `teams`: by warp, which threads it
-    /// belongs to that meet at barriers; empty: all are one.
+    /// `piece`: bytes that one record stands for; divides the size of every element. `teams`: by warp, the number
+    /// of the team at whose barriers it meets others, from 0 without gaps; empty: all warps are one team.
     SharedHistory(std::size_t bytes, std::size_t piece, int threads, const std::vector<std::size_t>& teams = {});
 
     void begin_block();
