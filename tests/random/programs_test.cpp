@@ -71,6 +71,7 @@ std::set<std::string> kinds_in(const ir::Program& p) {
         if (const auto* wait = s.as<ir::WaitCopies>(); wait && wait->pending > 0) kinds.insert("wait for some groups");
         if (s.as<ir::Arrive>()) kinds.insert("arrival");
         if (s.as<ir::GridSync>()) kinds.insert("grid sync");
+        if (const auto* loop = s.as<ir::For>(); loop && loop->each_warp) kinds.insert("warps by themselves");
         if (s.as<ir::Report>()) kinds.insert("report");
     });
     if (!p.roles.empty()) kinds.insert(std::to_string(p.roles.size()) + " roles");
@@ -84,11 +85,26 @@ std::set<std::string> kinds_in(const ir::Program& p) {
 TEST_CASE("random programs contain what they are to test", "[random]") {
     std::set<std::string> found;
     for (std::uint64_t seed = 0; seed < 400; ++seed) found.merge(kinds_in(random_program(seed).program.ir()));
-    for (const char* kind :
-         {"gather", "gather in a shared tile", "scatter", "scatter in a shared tile", "scattered addition",
-          "scattered addition in a shared tile", "gathering copy", "copy by vectors", "bulk copy",
-          "copy by a tensor map", "wait for some groups", "arrival", "2 roles", "3 roles", "budget of registers",
-          "grid sync", "report", "streaming load", "streaming store"}) {
+    for (const char* kind : {"gather",
+                             "gather in a shared tile",
+                             "scatter",
+                             "scatter in a shared tile",
+                             "scattered addition",
+                             "scattered addition in a shared tile",
+                             "gathering copy",
+                             "copy by vectors",
+                             "bulk copy",
+                             "copy by a tensor map",
+                             "wait for some groups",
+                             "arrival",
+                             "2 roles",
+                             "3 roles",
+                             "budget of registers",
+                             "grid sync",
+                             "warps by themselves",
+                             "report",
+                             "streaming load",
+                             "streaming store"}) {
         INFO(kind);
         CHECK(found.count(kind) == 1);
     }

@@ -7,12 +7,6 @@
 
 namespace tessera::test {
 
-namespace {
-
-constexpr double variable_limit = 1e5;
-
-}  // namespace
-
 void Writer::write(Kernel& kernel) {
     const bool roles = random_.one_in(8);
     threads_ = random_.pick({32, 64, 128, 128, 256});

@@ -7,10 +7,6 @@
 
 namespace tessera::test {
 
-namespace {
-constexpr double variable_limit = 1e5;
-}  // namespace
-
 /// Warps by themselves: each turn loads a tile of its own, goes on as often as a number of its own says, and stores
 /// what it has.
 void Writer::each_warp() {
@@ -33,7 +29,7 @@ void Writer::each_warp() {
     count.memory = counts;
     count.rank = 1;
     count.offset[0] = i, count.extent[0] = 1, count.picked[0] = true;
-    const Ref few = detail::binary(BinaryOp::bit_and, detail::load(count, nullptr, {}, here()),
+    const Ref few = detail::binary(ir::BinaryOp::bit_and, detail::load(count, nullptr, {}, here()),
                                    detail::constant(i32, std::int64_t{3}, here()), here());
     detail::open_serial(index(0), detail::cast(i64, few, here()), index(1), here());
     const Item now{detail::variable_read(variable, here()), init.type, init.shape,

@@ -26,6 +26,7 @@ inline std::int64_t tiles(std::int64_t extent, std::int64_t tile) { return (exte
 inline detail::Ref tiles(detail::Ref extent, std::int64_t tile) {
     return detail::binary(ir::BinaryOp::div, plus(extent, tile - 1), index(tile), here());
 }
+constexpr double variable_limit = 1e5;  // of what loops carry
 /// Elements of a copy's shortest vector.
 inline std::int64_t least_vector(Element type) { return std::max(1, 32 / bits_of(type)); }
 
