@@ -3,30 +3,37 @@
 #include <cstdlib>
 #include <new>
 
-// Every operator new of this program, its libraries included, comes through here.
+// Every operator new of this program, its libraries included, comes through here; those that do not throw too, since
+// a sanitizer brings its own of each that is not here, whose memory the deletes below must not free.
 
 namespace {
 thread_local constinit long count = 0;
 
 void* counted(std::size_t bytes) {
     ++count;
-    if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
-    throw std::bad_alloc();
+    return std::malloc(bytes > 0 ? bytes : 1);
 }
 void* counted(std::size_t bytes, std::align_val_t alignment) {
     ++count;
     const auto unit = static_cast<std::size_t>(alignment);
-    if (void* memory = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit)) return memory;
-    throw std::bad_alloc();
+    return std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
+}
+void* not_null(void* memory) {
+    if (memory == nullptr) throw std::bad_alloc();
+    return memory;
 }
 }  // namespace
 
 long tessera::test::allocations_of_thread() { return count; }
 
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void* operator new[](std::size_t bytes) { return counted(bytes); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) { return counted(bytes, alignment); }
-void* operator new[](std::size_t bytes, std::align_val_t alignment) { return counted(bytes, alignment); }
+void* operator new(std::size_t bytes) { return not_null(counted(bytes)); }
+void* operator new[](std::size_t bytes) { return not_null(counted(bytes)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) { return not_null(counted(bytes, alignment)); }
+void* operator new[](std::size_t bytes, std::align_val_t alignment) { return not_null(counted(bytes, alignment)); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes); }
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes); }
+void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return counted(n, a); }
+void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return counted(n, a); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
