@@ -42,7 +42,7 @@ KernelInput kernel_input(const SafetensorsFile& file, const StoredTensor& tensor
     check_finite(file, tensor, values);
     if (tensor.type == StoredType::BF16) return {Element::bf16, file.read(tensor)};
     std::vector<std::byte> bytes(values.size() * sizeof(float));
-    std::memcpy(bytes.data(), values.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
     return {Element::f32, std::move(bytes)};
 }
 

@@ -39,7 +39,7 @@ Numbers numbers_of(const Case& the_case, const char* name) {
         throw UsageError(
             fmt::format("{}: out.{} is missing or not I32; a mapping is compared as a whole", the_case.file, name));
     Numbers numbers(tensor->values.size() / sizeof(std::int32_t));
-    std::memcpy(numbers.data(), tensor->values.data(), tensor->values.size());
+    if (!numbers.empty()) std::memcpy(numbers.data(), tensor->values.data(), tensor->values.size());
     return numbers;
 }
 
@@ -89,7 +89,7 @@ Rule mapping_rule(const Case& the_case, const std::string& output) {
             if (slots[p] >= 0) wanted[static_cast<std::size_t>(slots[p])] = static_cast<std::int32_t>(p);
     }
     rule.values.resize(wanted.size() * sizeof(std::int32_t));
-    std::memcpy(rule.values.data(), wanted.data(), rule.values.size());
+    if (!wanted.empty()) std::memcpy(rule.values.data(), wanted.data(), rule.values.size());
     return rule;
 }
 

@@ -22,7 +22,7 @@ Bytes bytes_of(const std::vector<T>& numbers) {
 template <class T>
 std::vector<T> numbers_of(const Bytes& bytes) {
     std::vector<T> numbers(bytes.size() / sizeof(T));
-    std::memcpy(numbers.data(), bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
     return numbers;
 }
 
