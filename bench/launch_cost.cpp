@@ -26,7 +26,8 @@ public:
         : stream_(stream), tensors_(std::move(tensors)), api_(runtime::driver_api()) {
         const ir::Program& program = kernel.lowered();
         const runtime::LaunchPlan plan(std::shared_ptr<const ir::Program>(std::shared_ptr<void>(), &program));
-        plan.bind(stream.device(), tensors_, {}, values_);
+        const std::vector<TensorRef> refs(tensors_.begin(), tensors_.end());
+        plan.bind(stream.device(), refs, {}, values_);
         blocks_ = static_cast<unsigned>(plan.blocks(std::span<const std::uint64_t>(values_, plan.scalars().size())));
         threads_ = static_cast<unsigned>(program.threads);
         shared_bytes_ = static_cast<unsigned>(emit::dynamic_shared_bytes(program));

@@ -1,6 +1,7 @@
 #include "runtime/compiled_kernel.hpp"
 
 #include <fmt/format.h>
+#include <memory>
 
 #include "dsl/base/error.hpp"
 #include "dsl/emit/cuda.hpp"
@@ -8,6 +9,7 @@
 #include "runtime/driver/driver.hpp"
 #include "runtime/driver/fork_guard.hpp"
 #include "runtime/kernel_state.hpp"
+#include "runtime/launch/errors.hpp"
 #include "runtime/prepare.hpp"
 
 namespace tessera {
@@ -50,87 +52,109 @@ using runtime::most_arguments;
 
 /// The record of a kernel that reports; else nothing.
 void prepare_report(const KernelState& k, const Stream& stream) {
-    if (!k.kernel || k.lowered->rules.empty()) return;
+    if (!k.kernel || !k.reports) return;
     runtime::refuse_if_forked();
     const runtime::CurrentContext current(stream.context());
     runtime::DeviceState& state = stream.device().state();
     state.reports().prepare(k.lowered, stream.handle(), state.memory_pool());
 }
 
-/// Room for the tensor maps of a launch.
-struct MapWords {
-    MapWords() {}  // leaves them as they are
-    runtime::TensorMapWords maps[ir::TensorMap::most];
+/// What the driver is told of a launch: the addresses of its arguments, in the order of the kernel's parameters.
+struct Arguments {
+    Arguments() {}  // leaves them as they are
+    void* addresses[most_arguments + ir::TensorMap::most + 1];
+    std::size_t count = 0;
+    void add(const void* at) { addresses[count++] = const_cast<void*>(at); }
 };
 
-void launch_on_gpu(const KernelState& k, const Stream& stream, std::span<const TensorView> tensors,
-                   std::uint64_t* values, std::int64_t blocks, bool dependent) {
-    runtime::refuse_if_forked();
-    const bool cooperative = k.lowered->cooperative;
-    if (cooperative && blocks > k.most_blocks) [[unlikely]]
-        too_many_blocks(k, blocks);
-    void* arguments[most_arguments + ir::TensorMap::most + 1];
-    std::size_t n = 0;
-    for (const TensorView& view : tensors) arguments[n++] = const_cast<void**>(&view.data);
-    for (std::size_t i = 0; i < k.plan.scalars().size(); ++i) arguments[n++] = &values[i];
-    MapWords words;  // written only where the kernel has maps
-    if (k.maps) {
-        const std::span<const std::uint64_t> numbers(values, k.plan.scalars().size());
-        k.maps->encode(stream.context(), tensors, numbers, words.maps);
-        for (std::size_t i = 0; i < k.maps->count(); ++i) arguments[n++] = &words.maps[i];
-    }
-    const runtime::CurrentContext current(stream.context());
-    runtime::DriverPointer record = 0;
-    if (!k.lowered->rules.empty()) {
-        runtime::DeviceState& state = stream.device().state();
-        record = state.reports().record_for(k.lowered, stream.handle(), state.memory_pool());
-        arguments[n] = &record;
-    }
-    const runtime::DriverApi& api = runtime::driver().api;
-    const auto count = static_cast<unsigned>(blocks);
-    runtime::DriverResult result = runtime::driver_code::success;
-    if (!dependent && !cooperative) {
-        result =
-            api.launch(k.kernel, count, 1, 1, k.threads, 1, 1, k.shared_bytes, stream.handle(), arguments, nullptr);
-    } else {
-        runtime::LaunchAttribute attribute;
-        attribute.id = cooperative ? runtime::launch_cooperative : runtime::launch_early;
-        runtime::LaunchConfiguration configuration;
-        configuration.blocks_x = count, configuration.threads_x = k.threads;
-        configuration.shared_bytes = k.shared_bytes, configuration.stream = stream.handle();
-        configuration.attributes = &attribute, configuration.attribute_count = 1;
-        result = api.launch_with(&configuration, k.kernel, arguments, nullptr);
-    }
-    if (result != runtime::driver_code::success) [[unlikely]]
-        refused_launch(k, result, dependent || cooperative ? "cuLaunchKernelEx" : "cuLaunchKernel", blocks);
+runtime::DriverResult launch_with_attribute(const KernelState& k, const Stream& stream, unsigned blocks,
+                                            Arguments& arguments) {
+    runtime::LaunchAttribute attribute;
+    attribute.id = k.cooperative ? runtime::launch_cooperative : runtime::launch_early;
+    runtime::LaunchConfiguration configuration;
+    configuration.blocks_x = blocks, configuration.threads_x = k.threads;
+    configuration.shared_bytes = k.shared_bytes, configuration.stream = stream.handle();
+    configuration.attributes = &attribute, configuration.attribute_count = 1;
+    return runtime::driver().api.launch_with(&configuration, k.kernel, arguments.addresses, nullptr);
 }
 
-void launch_on_host(const KernelState& k, std::span<const TensorView> tensors, const std::uint64_t* values) {
-    if (k.maps) k.maps->check(std::span<const std::uint64_t>(values, k.plan.scalars().size()));
+void start(const KernelState& k, const Stream& stream, std::int64_t blocks, bool dependent, Arguments& arguments) {
+    const runtime::CurrentContext current(stream.context());
+    runtime::DriverPointer record = 0;
+    if (k.reports) {
+        runtime::DeviceState& state = stream.device().state();
+        record = state.reports().record_for(k.lowered, stream.handle(), state.memory_pool());
+        arguments.add(&record);
+    }
+    const bool plain = !dependent && !k.cooperative;
+    const auto count = static_cast<unsigned>(blocks);
+    const runtime::DriverResult result =
+        plain ? runtime::driver().api.launch(k.kernel, count, 1, 1, k.threads, 1, 1, k.shared_bytes, stream.handle(),
+                                             arguments.addresses, nullptr)
+              : launch_with_attribute(k, stream, count, arguments);
+    if (result != runtime::driver_code::success) [[unlikely]]
+        refused_launch(k, result, plain ? "cuLaunchKernel" : "cuLaunchKernelEx", blocks);
+}
+
+/// A kernel that copies by tensor maps: they come behind the numbers.
+[[gnu::noinline]] void start_with_maps(const KernelState& k, const Stream& stream, std::span<const TensorRef> tensors,
+                                       std::span<const std::uint64_t> values, std::int64_t blocks, bool dependent,
+                                       Arguments& arguments) {
+    runtime::TensorMapWords maps[ir::TensorMap::most];
+    k.maps->encode(stream.context(), tensors, values, maps);
+    for (std::size_t i = 0; i < k.maps->count(); ++i) arguments.add(&maps[i]);
+    start(k, stream, blocks, dependent, arguments);
+}
+
+void launch_on_gpu(const KernelState& k, const Stream& stream, std::span<const TensorRef> tensors,
+                   std::span<const std::uint64_t> values, std::int64_t blocks, bool dependent) {
+    runtime::refuse_if_forked();
+    if (k.cooperative && blocks > k.most_blocks) [[unlikely]]
+        too_many_blocks(k, blocks);
+    Arguments arguments;
+    for (const TensorView& view : tensors) arguments.add(&view.data);
+    for (const std::uint64_t& value : values) arguments.add(&value);
+    if (k.maps) return start_with_maps(k, stream, tensors, values, blocks, dependent, arguments);
+    start(k, stream, blocks, dependent, arguments);
+}
+
+void launch_on_host(const KernelState& k, std::span<const TensorRef> tensors, std::span<const std::uint64_t> values) {
+    if (k.maps) k.maps->check(values);
     host::Arguments arguments;
     for (const TensorView& view : tensors) arguments.tensors.push_back(view.data);
-    arguments.scalars.assign(values, values + k.plan.scalars().size());
+    arguments.scalars.assign(values.begin(), values.end());
     k.executable->run(arguments, k.host_settings);
 }
 
 }  // namespace
 
-void CompiledKernel::launch(const Stream& stream, std::span<const TensorView> tensors, std::span<const Scalar> scalars,
+void CompiledKernel::launch(const Stream& stream, std::span<const TensorRef> tensors, std::span<const Scalar> scalars,
                             const LaunchOptions& options) const {
     const KernelState& k = *state_;
     if (!k.device.shares_memory(stream.device())) [[unlikely]]
         wrong_stream(k, stream);
-    if (options.dependent && !k.lowered->dependent_launch) [[unlikely]]
+    if (options.dependent && !k.dependent) [[unlikely]]
         not_dependent(k);
-    std::uint64_t values[most_arguments];
-    k.plan.bind(k.device, tensors, scalars, values);
-    const std::int64_t blocks = k.plan.blocks(std::span<const std::uint64_t>(values, k.plan.scalars().size()));
-    if (runtime::only_preparing()) return prepare_report(k, stream);
+    std::uint64_t numbers[most_arguments];
+    k.plan.bind(k.device, tensors, scalars, numbers);
+    const std::span<const std::uint64_t> values(numbers, k.plan.scalar_count());
+    const std::int64_t blocks = k.plan.blocks(values);
+    if (runtime::only_preparing()) [[unlikely]]
+        return prepare_report(k, stream);
     if (blocks == 0) return;
     if (k.kernel)
         launch_on_gpu(k, stream, tensors, values, blocks, options.dependent);
     else
         launch_on_host(k, tensors, values);
+}
+
+void CompiledKernel::launch(const Stream& stream, std::span<const TensorView> tensors, std::span<const Scalar> scalars,
+                            const LaunchOptions& options) const {
+    if (tensors.size() > most_arguments) runtime::launch_error::tensor_count(state_->plan, tensors.size());
+    alignas(TensorRef) std::byte room[most_arguments * sizeof(TensorRef)];
+    auto* const refs = reinterpret_cast<TensorRef*>(room);
+    std::uninitialized_copy(tensors.begin(), tensors.end(), refs);
+    launch(stream, std::span<const TensorRef>(refs, tensors.size()), scalars, options);
 }
 
 const std::string& CompiledKernel::name() const { return state_->lowered->name; }

@@ -19,6 +19,21 @@ namespace runtime {
 struct KernelState;
 }
 
+/// A tensor among the arguments of a launch: refers to a view, which must live until the launch has returned.
+class TensorRef {
+public:
+    TensorRef(const TensorView& view) : view_(&view) {}
+    /// Of a Tensor, and of whatever else gives a reference to its view.
+    template <class T>
+        requires requires(const T& t) { t.operator const TensorView&(); }
+    TensorRef(const T& tensor) : view_(&tensor.operator const TensorView&()) {}
+    operator const TensorView&() const { return *view_; }
+    const TensorView* operator->() const { return view_; }
+
+private:
+    const TensorView* view_;
+};
+
 /// How one launch is done.
 struct LaunchOptions {
     /// Programmatic dependent launch: the kernel is started while the kernel ahead of it in the stream still runs, and
@@ -34,10 +49,12 @@ public:
     /// and where the grid is empty nothing does. On a GPU the call returns at once, on the host when the work is done.
     /// A tensor with packed axes (scales in words) is checked only for type and bytes (TensorView::raw).
     /// Errors: UsageError naming kernel, tensor, what is expected, what came and the cure.
-    void launch(const Stream& stream, std::initializer_list<TensorView> tensors,
+    void launch(const Stream& stream, std::initializer_list<TensorRef> tensors,
                 std::initializer_list<Scalar> scalars = {}, const LaunchOptions& options = {}) const {
         launch(stream, std::span(tensors.begin(), tensors.size()), std::span(scalars.begin(), scalars.size()), options);
     }
+    void launch(const Stream& stream, std::span<const TensorRef> tensors, std::span<const Scalar> scalars = {},
+                const LaunchOptions& options = {}) const;
     void launch(const Stream& stream, std::span<const TensorView> tensors, std::span<const Scalar> scalars = {},
                 const LaunchOptions& options = {}) const;
 

@@ -43,10 +43,11 @@ void* DeviceState::memory_pool() {
     return made;
 }
 
-Engine& DeviceState::engine() {
-    std::call_once(engine_once_,
-                   [this] { engine_ = new Engine(index < 0 ? Device::host(target) : Device::cuda(index)); });
-    return *engine_;
+Engine& DeviceState::make_engine() {
+    std::call_once(engine_once_, [this] {
+        engine_.store(new Engine(index < 0 ? Device::host(target) : Device::cuda(index)), std::memory_order_release);
+    });
+    return *engine_.load(std::memory_order_relaxed);
 }
 
 Reports& DeviceState::reports() {

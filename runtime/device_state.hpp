@@ -21,6 +21,14 @@ namespace tessera::runtime {
 /// What a Device points to. Never destroyed: tensors and streams of static objects may outlive main.
 struct DeviceState {
     int index = -1;  // of the GPU; −1: host
+
+private:  // what launches and tensors read is together
+    std::atomic<int> context_number_{0};
+    std::atomic<Engine*> engine_{nullptr};
+    std::atomic<void*> pool_{nullptr};      // of the context there is now
+    std::atomic<bool> has_pending_{false};  // spares the lock where nothing waits
+
+public:
     std::string name;
     std::string spelling;
     Target target;
@@ -34,7 +42,10 @@ struct DeviceState {
     void* memory_pool();
     /// Of the context there is now; it never ends.
     std::shared_ptr<StreamState> default_stream();
-    Engine& engine();
+    Engine& engine() {
+        Engine* const ready = engine_.load(std::memory_order_acquire);
+        return ready ? *ready : make_engine();
+    }
     /// What kernels on this GPU report. Errors: as driver_api().
     Reports& reports();
 
@@ -53,19 +64,17 @@ struct DeviceState {
     void release_stream_memory();
 
 private:
+    Engine& make_engine();
+
     std::once_flag engine_once_, reports_once_;
     std::mutex context_mutex_, pool_mutex_;
     void* context_ = nullptr;
-    std::atomic<int> context_number_{0};
-    std::atomic<void*> pool_{nullptr};  // of the context there is now
-    Engine* engine_ = nullptr;
     std::unique_ptr<Reports> reports_;
     std::shared_ptr<StreamState> default_stream_;
     std::mutex streams_mutex_;
     std::vector<StreamState*> streams_;
     std::mutex pending_mutex_;
     std::vector<Pending> pending_;
-    std::atomic<bool> has_pending_{false};  // spares the lock where nothing waits
 };
 
 /// True if `stream` is captured. Does not disturb the capture.

@@ -42,10 +42,10 @@ struct KeyHash {
 }  // namespace
 
 struct Engine::Impl {
-    Device device;
-    runtime::Compiler* compiler;  // null on the host until somebody asks
-    runtime::CounterSet counters;
     runtime::IdTable kernels;
+    Device device;
+    runtime::Compiler* compiler;               // null on the host until somebody asks
+    alignas(64) runtime::CounterSet counters;  // written by every look-up
     runtime::OnceTable<OwnedId, const CompiledKernel*, OwnedIdHash> making;
     runtime::OnceTable<std::string, std::shared_ptr<const runtime::LoadedCubin>, KeyHash> loaded;
 
@@ -134,7 +134,7 @@ CompiledKernel Engine::compile_lowered(std::shared_ptr<const ir::Program> lowere
 
 const CompiledKernel* Engine::find(const KernelId& id) {
     const CompiledKernel* ready = impl_->kernels.find(id);
-    if (ready) impl_->counters.memory_hits.fetch_add(1, std::memory_order_relaxed);
+    if (ready) runtime::count_cheaply(impl_->counters.memory_hits);
     return ready;
 }
 

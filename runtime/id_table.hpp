@@ -11,15 +11,19 @@
 
 namespace tessera::runtime {
 
-/// A kernel under the id it was asked for.
-struct IdEntry {
-    std::string name;
-    KernelId id;  // its name points to `name`
+/// A kernel under the id it was asked for; what a look-up reads comes first.
+struct alignas(64) IdEntry {
     CompiledKernel kernel;
+    const char*
+        literal;  // where the name lay when it was asked for: a quick yes, never read; null if it was no literal
+    KernelId id;  // its name points to `name`
+    std::string name;
 
-    IdEntry(const KernelId& asked, CompiledKernel made) : name(asked.name), id(asked), kernel(std::move(made)) {
+    IdEntry(const KernelId& asked, CompiledKernel made)
+        : kernel(std::move(made)), literal(asked.literal ? asked.name : nullptr), id(asked), name(asked.name) {
         id.name = name.c_str();
     }
+    bool is_of(const KernelId& asked) const;
 };
 
 bool same_id(const KernelId& a, const KernelId& b);

@@ -34,25 +34,31 @@ private:
     void* kernel_ = nullptr;
 };
 
-/// What a CompiledKernel points to.
-struct KernelState {
+/// What a CompiledKernel points to; what a launch reads comes first.
+struct alignas(64) KernelState {
     Device device;
-    std::optional<Program> recorded;  // none if it was given lowered
-    std::shared_ptr<const ir::Program> lowered;
-    LaunchPlan plan;
-    std::unique_ptr<TensorMaps> maps;        // null: the kernel has none
+    void* kernel = nullptr;                  // GPU
     unsigned threads = 0, shared_bytes = 0;  // of a block; shared memory beyond what the text reserves
+    bool cooperative, dependent, reports;    // as the program says; reports: it has rules
+    LaunchPlan plan;
+    std::unique_ptr<TensorMaps> maps;  // null: the kernel has none
+    std::int64_t most_blocks = 0;      // of a cooperative launch: what the device runs at once
 
+    std::shared_ptr<const ir::Program> lowered;
+    std::optional<Program> recorded;           // none if it was given lowered
     std::shared_ptr<const Compiled> compiled;  // GPU
     std::shared_ptr<const LoadedCubin> loaded;
-    void* kernel = nullptr;
-    std::int64_t most_blocks = 0;  // of a cooperative launch: what the device runs at once
 
     std::optional<host::Executable> executable;  // host
     host::Settings host_settings;
 
     KernelState(const Device& where, std::shared_ptr<const ir::Program> program)
-        : device(where), lowered(program), plan(std::move(program)) {
+        : device(where),
+          cooperative(program->cooperative),
+          dependent(program->dependent_launch),
+          reports(!program->rules.empty()),
+          plan(program),
+          lowered(std::move(program)) {
         if (!lowered->maps.empty()) maps = std::make_unique<TensorMaps>(plan);
     }
 };

@@ -72,7 +72,7 @@ TensorView TensorView::of(const Device& device, void* data, Element element, con
             fmt::format("a {} tensor of extents {} and strides {} is larger than any memory; look at its "
                         "extents and strides",
                         name_of(element), text_of(extents), text_of(strides)));
-    return TensorView{data, element, extents, strides, device};
+    return TensorView{data, element, false, device, extents, strides};
 }
 
 TensorView TensorView::of(const Device& device, const void* data, Element element, const Shape& extents,

@@ -13,10 +13,10 @@ namespace tessera {
 struct TensorView {
     void* data = nullptr;
     Element element = Element::f32;
+    bool read_only = false;  // refused as an output
+    Device device;
     Shape extents;
     Shape strides;
-    Device device;
-    bool read_only = false;  // refused as an output
 
     /// Dense, row-major. Errors: UsageError for a negative extent, and for more than any memory holds (2^56 bits).
     static TensorView of(const Device& device, void* data, Element element, const Shape& extents);

@@ -114,10 +114,10 @@ void launch(const Stream& stream, const GateShape& shape, const GateInputs& in, 
     const CompiledKernel& kernel =
         Engine::of(stream).kernel(stream, KernelId(name, {shape.heads, shape.hidden, o.save, aligned}),
                                   [&] { return gate_forward_program(shape.heads, shape.hidden, o.save, aligned); });
-    const TensorView tensors[] = {in.hidden_states, k,          v,         in.weight_fused, out.output, out.dot,
-                                  out.gate_score,   out.rstd_x, out.rstd_k};
+    const TensorRef tensors[] = {in.hidden_states, k,          v,         in.weight_fused, out.output, out.dot,
+                                 out.gate_score,   out.rstd_x, out.rstd_k};
     const Scalar scalars[] = {Scalar("eps", o.eps), Scalar("clamp_value", o.clamp_value)};
-    kernel.launch(stream, std::span<const TensorView>(tensors, o.save ? 9 : 5), scalars);
+    kernel.launch(stream, std::span<const TensorRef>(tensors, o.save ? 9 : 5), scalars);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* forward = "mhc_expand_forward";
 constexpr const char* backward = "mhc_expand_backward";
 
-void launch(const char* name, Program (*program)(const StreamsForm&), const Stream& stream, const TensorView& from,
+void launch(KernelName name, Program (*program)(const StreamsForm&), const Stream& stream, const TensorView& from,
             const TensorView& to, std::int64_t streams) {
     if (from.extents[0] == 0) return;
     const StreamsForm form{streams, from.extents.back(), aligned({&from, &to})};

@@ -54,7 +54,8 @@ void launch_backward(const Stream& stream, const TensorView& x, const TensorView
     const SinkhornForm form = form_of(x, o, aligned({&x, &g, &dx}));
     const std::int64_t repeat = kept_repeat(form, o.repeat), m = form.streams, tokens = x.extents[0];
     const CompiledKernel& kernel = Engine::of(stream).kernel(
-        stream, KernelId(repeat > 0 ? backward : backward_any, {m, form.bounded, form.aligned, repeat}),
+        stream,
+        KernelId(repeat > 0 ? KernelName(backward) : KernelName(backward_any), {m, form.bounded, form.aligned, repeat}),
         [&] { return sinkhorn_backward_program(form, repeat); });
     if (repeat > 0) return kernel.launch(stream, {x, g, dx}, {Scalar("eps", o.eps)});
     const Tensor column_sums = Tensor::empty(stream, f32, {o.repeat, tokens, 1, m});

@@ -68,7 +68,7 @@ void launch(const Stream& stream, const TensorView& ids, const TensorView& out, 
     const CountPlan plan = count_plan(out.extents[0]);
     const Tensor counts = count_rows(stream, ids, plan, out.extents[0]);
     const Scalar divisor("slots", slots.value_or(1));
-    const TensorView tensors[] = {counts, out};
+    const TensorRef tensors[] = {counts, out};
     Engine::of(stream)
         .kernel(stream, KernelId(sum_counts, {plan.shared_groups, slots.has_value()}),
                 [&] { return sum_counts_program(plan, slots.has_value()); })

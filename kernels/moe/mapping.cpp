@@ -59,7 +59,7 @@ TensorView flat(TensorView view) {
 }
 
 template <class Record>
-const CompiledKernel& kernel(const Stream& stream, const char* name, std::int64_t option, Record&& record) {
+const CompiledKernel& kernel(const Stream& stream, KernelName name, std::int64_t option, Record&& record) {
     return Engine::of(stream).kernel(stream, KernelId(name, {option}), record);
 }
 

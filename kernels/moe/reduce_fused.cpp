@@ -104,7 +104,7 @@ Program recorded(std::int64_t hidden, std::int64_t topk, const ReduceForm& form,
 }
 
 void check_inputs(const Stream& stream, const TensorView& x, const TensorView& slots, const ReduceOptions& o) {
-    const char* const function = "reduce_fused";
+    constexpr const char* function = "reduce_fused";
     check_rows(function, "x", stream, x);
     if (x.element != bf16 && x.element != f32)
         throw UsageError(fmt::format("{}: x is {}; it takes bf16 or f32", function, name_of(x.element)));

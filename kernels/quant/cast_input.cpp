@@ -53,10 +53,10 @@ bool rows_aligned(const TensorView& x, const TensorView& data) {
 namespace {
 
 /// One row has no stride of its own; the kernel still checks its facts about it.
-TensorView with_row_stride(const TensorView& x) {
-    TensorView rows = x;
-    if (x.extents[0] == 1) rows.strides[0] = align_up(x.extents[1], 32);
-    rows.strides[1] = 1;
+FittedView with_row_stride(const TensorView& x) {
+    FittedView rows(x);
+    if (x.extents[0] == 1) rows.change().strides[0] = align_up(x.extents[1], 32);
+    if (x.strides[1] != 1) rows.change().strides[1] = 1;
     return rows;
 }
 
@@ -70,31 +70,29 @@ void launch_cast(const CompiledKernel& kernel, const Stream& stream, const Tenso
                  const TensorView& sf, const ScaleShape& shape) {
     const Scalar pitch("sf_pitch", scale_pitch(sf, shape));
     const std::span<const Scalar> given(&pitch, shape.layout == ScaleLayout::packed_ue8m0 ? 1u : 0u);
-    if (data) {
-        const TensorView three[] = {with_row_stride(x), *data, scales_for_kernel(sf, shape)};
-        kernel.launch(stream, three, given);
-    } else {
-        const TensorView two[] = {with_row_stride(x), scales_for_kernel(sf, shape)};
-        kernel.launch(stream, two, given);
-    }
+    const FittedView rows = with_row_stride(x), scales = scales_for_kernel(sf, shape);
+    const TensorRef tensors[] = {rows, data ? TensorRef(*data) : TensorRef(scales), scales};
+    kernel.launch(stream, std::span<const TensorRef>(tensors, data ? 3 : 2), given);
 }
 
 void launch_scaled(const CompiledKernel& kernel, const Stream& stream, const QuantizedView& x, const TensorView& out,
                    const TensorView* sf, const ScaleShape* shape) {
     const ScaleArgument from = scale_argument(x);
-    TensorView tensors[4] = {with_row_stride(x.data), out, from.view};
+    const FittedView rows = with_row_stride(x.data);
     Scalar scalars[2] = {Scalar("x_sf_pitch", from.pitch), Scalar("sf_pitch", std::int64_t{0})};
-    std::size_t given = 0, count = 3;
-    Scalar* const first = from.packed ? scalars : scalars + 1;
-    if (from.packed) ++given;
-    if (sf) {
-        tensors[count++] = scales_for_kernel(*sf, *shape);
-        if (shape->layout == ScaleLayout::packed_ue8m0) {
-            scalars[1] = Scalar("sf_pitch", scale_pitch(*sf, *shape));
-            ++given;
-        }
+    std::size_t given = from.packed ? 1 : 0;
+    const Scalar* const first = from.packed ? scalars : scalars + 1;
+    if (!sf) {
+        const TensorRef three[] = {rows, out, from.view};
+        return kernel.launch(stream, three, std::span<const Scalar>(first, given));
     }
-    kernel.launch(stream, std::span<const TensorView>(tensors, count), std::span<const Scalar>(first, given));
+    const FittedView scales = scales_for_kernel(*sf, *shape);
+    if (shape->layout == ScaleLayout::packed_ue8m0) {
+        scalars[1] = Scalar("sf_pitch", scale_pitch(*sf, *shape));
+        ++given;
+    }
+    const TensorRef four[] = {rows, out, from.view, scales};
+    kernel.launch(stream, four, std::span<const Scalar>(first, given));
 }
 
 }  // namespace tessera::quant

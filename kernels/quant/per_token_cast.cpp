@@ -176,14 +176,15 @@ Program recorded_for(Element in, const Form& f) {
 /// Starts the kernel on checked arguments. data: null if only the scales are asked for.
 void start(const Stream& stream, const TensorView& x, const TensorView* data, const TensorView& sf,
            const CastOptions& options) {
-    check_scales("per_token_cast", sf, scale_shape(x, options));
+    const ScaleShape shape = scale_shape(x, options);
+    check_scales("per_token_cast", sf, shape);
     if (x.extents[0] == 0) return;
     const Form f{x.extents[1], options, rows_aligned(x, data ? *data : x), data != nullptr};
     const KernelId id("per_token_cast",
                       {x.element, options.format, f.hidden, options.num_per_channels, options.scale_layout, f.round(),
                        options.round_subnormals, f.aligned, f.codes});
     const CompiledKernel& kernel = Engine::of(stream).kernel(stream, id, [&] { return recorded_for(x.element, f); });
-    launch_cast(kernel, stream, x, data, sf, scale_shape(x, options));
+    launch_cast(kernel, stream, x, data, sf, shape);
 }
 
 }  // namespace

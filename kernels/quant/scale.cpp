@@ -97,13 +97,20 @@ void check_scales(const char* function, const TensorView& sf, const ScaleShape& 
             function));
 }
 
-TensorView scales_for_kernel(const TensorView& sf, const ScaleShape& shape) {
-    if (shape.layout == ScaleLayout::row_major) return TensorView::of(sf.device, sf.data, f32, sf.extents);
+FittedView scales_for_kernel(const TensorView& sf, const ScaleShape& shape) {
+    FittedView scales(sf);
+    if (shape.layout == ScaleLayout::row_major) return scales;
+    TensorView& view = scales.change();
     const std::int64_t columns = sf.extents[1];
     const std::int64_t pitch = columns == 1 ? shape.padded() : sf.strides[1];
-    if (shape.layout == ScaleLayout::column_major)
-        return TensorView::of(sf.device, sf.data, f32, {shape.padded(), columns}, {1, pitch});
-    return TensorView::raw(sf.device, sf.data, ((columns - 1) * pitch + shape.padded()) * 4, ue8m0);
+    if (shape.layout == ScaleLayout::column_major) {
+        view.extents[0] = shape.padded();
+        view.strides[0] = 1, view.strides[1] = pitch;
+    } else {
+        view.element = ue8m0;
+        view.extents = {((columns - 1) * pitch + shape.padded()) * 4}, view.strides = {1};
+    }
+    return scales;
 }
 
 }  // namespace tessera::quant

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dsl/front/kernel.hpp"
+#include "kernels/fitted_view.hpp"
 #include "kernels/quant.hpp"
 
 // Scale factors inside kernels: from absolute maxima, and out to memory in one of the three layouts.
@@ -94,6 +95,6 @@ Quantized empty_quantized(const Stream& stream, Element format, const Shape& ext
 /// Errors: UsageError unless the tensor can take the scales.
 void check_scales(const char* function, const TensorView& sf, const ScaleShape& shape);
 /// A checked sf with its padding, as the kernel's parameter takes it.
-TensorView scales_for_kernel(const TensorView& sf, const ScaleShape& shape);
+FittedView scales_for_kernel(const TensorView& sf, const ScaleShape& shape);
 
 }  // namespace tessera::quant

@@ -97,8 +97,18 @@ inline constexpr int kernel_attribute_dynamic_shared = 8;
 inline constexpr int pool_attribute_release_threshold = 4;
 inline constexpr int capture_mode_relaxed = 2;
 
-// name in the table, symbol in the library, signature of what returns a DriverResult
+// Name in the table, symbol in the library, signature of what returns a DriverResult. What launches and tensors call
+// comes first, in one line of the cache.
 #define TESSERA_DRIVER_ENTRIES(ENTRY)                                                                               \
+    ENTRY(launch, "cuLaunchKernel",                                                                                 \
+          (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**))     \
+    ENTRY(launch_with, "cuLaunchKernelEx", (const LaunchConfiguration*, void*, void**, void**))                     \
+    ENTRY(context_current, "cuCtxGetCurrent", (void**))                                                             \
+    ENTRY(context_push, "cuCtxPushCurrent_v2", (void*))                                                             \
+    ENTRY(context_pop, "cuCtxPopCurrent_v2", (void**))                                                              \
+    ENTRY(stream_is_capturing, "cuStreamIsCapturing", (void*, int*))                                                \
+    ENTRY(allocate, "cuMemAllocFromPoolAsync", (DriverPointer*, std::size_t, void*, void*))                         \
+    ENTRY(free, "cuMemFreeAsync", (DriverPointer, void*))                                                           \
     ENTRY(init, "cuInit", (unsigned))                                                                               \
     ENTRY(error_name, "cuGetErrorName", (DriverResult, const char**))                                               \
     ENTRY(error_text, "cuGetErrorString", (DriverResult, const char**))                                             \
@@ -110,14 +120,10 @@ inline constexpr int capture_mode_relaxed = 2;
     ENTRY(primary_context_retain, "cuDevicePrimaryCtxRetain", (void**, int))                                        \
     ENTRY(primary_context_state, "cuDevicePrimaryCtxGetState", (int, unsigned*, int*))                              \
     ENTRY(context_device, "cuCtxGetDevice", (int*))                                                                 \
-    ENTRY(context_current, "cuCtxGetCurrent", (void**))                                                             \
-    ENTRY(context_push, "cuCtxPushCurrent_v2", (void*))                                                             \
-    ENTRY(context_pop, "cuCtxPopCurrent_v2", (void**))                                                              \
     ENTRY(stream_create, "cuStreamCreate", (void**, unsigned))                                                      \
     ENTRY(stream_destroy, "cuStreamDestroy_v2", (void*))                                                            \
     ENTRY(stream_synchronize, "cuStreamSynchronize", (void*))                                                       \
     ENTRY(stream_context, "cuStreamGetCtx", (void*, void**))                                                        \
-    ENTRY(stream_is_capturing, "cuStreamIsCapturing", (void*, int*))                                                \
     ENTRY(stream_capture_info, "cuStreamGetCaptureInfo_v2",                                                         \
           (void*, int*, std::uint64_t*, void**, const void**, std::size_t*))                                        \
     ENTRY(thread_capture_mode, "cuThreadExchangeStreamCaptureMode", (int*))                                         \
@@ -127,8 +133,6 @@ inline constexpr int capture_mode_relaxed = 2;
     ENTRY(stream_wait_event, "cuStreamWaitEvent", (void*, void*, unsigned))                                         \
     ENTRY(pool_create, "cuMemPoolCreate", (void**, const MemoryPoolProperties*))                                    \
     ENTRY(pool_set_attribute, "cuMemPoolSetAttribute", (void*, int, void*))                                         \
-    ENTRY(allocate, "cuMemAllocFromPoolAsync", (DriverPointer*, std::size_t, void*, void*))                         \
-    ENTRY(free, "cuMemFreeAsync", (DriverPointer, void*))                                                           \
     ENTRY(memory_info, "cuMemGetInfo_v2", (std::size_t*, std::size_t*))                                             \
     ENTRY(copy, "cuMemcpyAsync", (DriverPointer, DriverPointer, std::size_t, void*))                                \
     ENTRY(copy_2d, "cuMemcpy2DAsync_v2", (const Copy2D*, void*))                                                    \
@@ -141,12 +145,9 @@ inline constexpr int capture_mode_relaxed = 2;
     ENTRY(resident_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (int*, void*, int, std::size_t))          \
     ENTRY(encode_tensor_map, "cuTensorMapEncodeTiled",                                                              \
           (TensorMapWords*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*, const std::uint32_t*, \
-           const std::uint32_t*, int, int, int, int))                                                               \
-    ENTRY(launch, "cuLaunchKernel",                                                                                 \
-          (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**))     \
-    ENTRY(launch_with, "cuLaunchKernelEx", (const LaunchConfiguration*, void*, void**, void**))
+           const std::uint32_t*, int, int, int, int))
 
-struct DriverApi {
+struct alignas(64) DriverApi {
 #define TESSERA_ENTRY(name, symbol, signature) DriverResult(*name) signature = nullptr;
     TESSERA_DRIVER_ENTRIES(TESSERA_ENTRY)
 #undef TESSERA_ENTRY

@@ -123,14 +123,15 @@ std::string version_text(int version) { return fmt::format("CUDA {}.{}", version
 CurrentContext::CurrentContext(void* context) {
     const DriverApi& api = driver().api;
     void* current = nullptr;
-    if (api.context_current(&current) == driver_code::success && current == context) return;
+    if (api.context_current(&current) == driver_code::success && current == context) [[likely]]
+        return;
     check_driver(api.context_push(context), "cuCtxPushCurrent", "make the device's context current");
     pushed_ = true;
 }
 
-CurrentContext::~CurrentContext() {
+void CurrentContext::pop() {
     void* popped = nullptr;
-    if (pushed_) driver().api.context_pop(&popped);
+    driver().api.context_pop(&popped);
 }
 
 }  // namespace tessera::runtime

@@ -39,11 +39,14 @@ std::string version_text(int version);
 class CurrentContext {
 public:
     explicit CurrentContext(void* context);
-    ~CurrentContext();
+    ~CurrentContext() {
+        if (pushed_) pop();
+    }
     CurrentContext(const CurrentContext&) = delete;
     CurrentContext& operator=(const CurrentContext&) = delete;
 
 private:
+    static void pop();
     bool pushed_ = false;
 };
 

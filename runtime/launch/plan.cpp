@@ -80,6 +80,33 @@ std::int64_t unused_stride(const TensorView& view, int axis, std::int64_t multip
 
 }  // namespace
 
+/// What the constructor gathers for LaunchChecks.
+struct LaunchPlan::Lists {
+    std::vector<TensorCheck> tensors;
+    std::vector<ScalarBinding> scalars;
+    std::vector<LayoutCheck> layouts;
+    std::vector<Term> terms;
+};
+
+namespace {
+
+TensorCheck check_of(const TensorPlan& plan) {
+    return {static_cast<std::uint32_t>(plan.align - 1), plan.type, static_cast<std::uint8_t>(plan.axes.size()),
+            plan.written, plan.packed};
+}
+
+ScalarBinding binding_of(const ScalarPlan& plan, const std::string& name) {
+    using From = ScalarBinding::From;
+    ScalarBinding binding{plan.multiple_of, name.c_str(), From::given, plan.type, 0, 0};
+    if (plan.sources.empty()) return binding;
+    const Source& first = plan.sources.front();
+    binding.from = !first.stride ? From::extent : plan.sources.size() > 1 ? From::first_used_stride : From::stride;
+    binding.tensor = static_cast<std::uint8_t>(first.tensor), binding.axis = static_cast<std::uint8_t>(first.axis);
+    return binding;
+}
+
+}  // namespace
+
 LaunchPlan::LaunchPlan(std::shared_ptr<const ir::Program> program) : program_(std::move(program)) {
     const ir::Program& p = *program_;
     if (p.tensors.size() + p.scalars.size() > most_arguments)
@@ -96,67 +123,107 @@ LaunchPlan::LaunchPlan(std::shared_ptr<const ir::Program> program) : program_(st
             plan.packed |= a.inner > 1;
         }
     }
-    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) plan_layout(t);
-    for (const ScalarPlan& s : scalars_) given_count_ += s.sources.empty();
-    for (ir::Ref extent : p.grid) grid_.emplace_back(extent);
+    Lists lists;
+    for (int t = 0; t < static_cast<int>(tensors_.size()); ++t) plan_layout(t, lists);
+    for (const TensorPlan& t : tensors_) lists.tensors.push_back(check_of(t));
+    for (std::size_t i = 0; i < scalars_.size(); ++i)
+        lists.scalars.push_back(binding_of(scalars_[i], p.scalars[i].name));
+    for (ir::Ref extent : p.grid) lists.terms.emplace_back(extent);
+    checks_ = LaunchChecks(lists.tensors, lists.scalars, lists.layouts, lists.terms, p.grid.size());
 }
 
-void LaunchPlan::plan_layout(int index) {
+void LaunchPlan::plan_layout(int index, Lists& lists) {
     using What = LayoutCheck::What;
     const TensorPlan& plan = tensors_[static_cast<std::size_t>(index)];
     const auto tensor = static_cast<std::uint8_t>(index);
-    if (plan.packed) return checks_.push_back({What::packed, tensor});
+    if (plan.packed) return lists.layouts.push_back({What::packed, tensor});
     const int rank = static_cast<int>(plan.axes.size());
-    for (int a = 0; a < rank; ++a) plan_axis(index, a, What::extent, plan.axes[static_cast<std::size_t>(a)].extent);
-    for (int a = 0; a < rank; ++a) plan_axis(index, a, What::stride, plan.axes[static_cast<std::size_t>(a)].stride);
-    if (plan.written && !is_apart(plan)) checks_.push_back({What::apart, tensor});
+    for (int a = 0; a < rank; ++a)
+        plan_axis(index, a, What::extent, plan.axes[static_cast<std::size_t>(a)].extent, lists);
+    for (int a = 0; a < rank; ++a)
+        plan_axis(index, a, What::stride, plan.axes[static_cast<std::size_t>(a)].stride, lists);
+    if (plan.written && !is_apart(plan)) lists.layouts.push_back({What::apart, tensor});
 }
 
 /// An extent or stride is where a scalar is taken from, or is compared; the first source of a scalar need not be.
-void LaunchPlan::plan_axis(int index, int axis, LayoutCheck::What what, const Term& term) {
+void LaunchPlan::plan_axis(int index, int axis, LayoutCheck::What what, const Term& term, Lists& lists) {
+    using Expected = LayoutCheck::Expected;
     if (term.scalar() >= 0) {
         std::vector<Source>& sources = scalars_[static_cast<std::size_t>(term.scalar())].sources;
         sources.push_back({index, axis, what == LayoutCheck::What::stride});
         if (sources.size() == 1) return;
     }
-    const bool constant = term.is_constant();
-    checks_.push_back(
-        {what, static_cast<std::uint8_t>(index), static_cast<std::uint8_t>(axis), constant, constant ? term({}) : 0});
+    LayoutCheck check{what, static_cast<std::uint8_t>(index), static_cast<std::uint8_t>(axis)};
+    if (term.is_constant()) {
+        check.number = term({});
+    } else if (term.scalar() >= 0) {
+        check.expected = Expected::scalar, check.number = term.scalar();
+    } else {
+        check.expected = Expected::term, check.number = static_cast<std::int64_t>(lists.terms.size());
+        lists.terms.push_back(term);
+    }
+    lists.layouts.push_back(check);
 }
 
-void LaunchPlan::bind(const Device& device, std::span<const TensorView> tensors, std::span<const Scalar> given,
+void LaunchPlan::bind(const Device& device, std::span<const TensorRef> tensors, std::span<const Scalar> given,
                       std::uint64_t* values) const {
-    if (tensors.size() != tensors_.size()) launch_error::tensor_count(*this, tensors.size());
-    const int count = static_cast<int>(tensors.size());
+    const std::size_t count = checks_.tensors().size();
+    if (tensors.size() != count) [[unlikely]]
+        launch_error::tensor_count(*this, tensors.size());
     TensorSet empty = 0;
-    for (int i = 0; i < count; ++i)
-        if (check_kind(i, device, tensors[static_cast<std::size_t>(i)])) empty |= TensorSet{1} << i;
-    for (int i = 0; i < static_cast<int>(scalars_.size()); ++i) bind_scalar(i, tensors, empty, values);
-    if (given_count_ > 0 || !given.empty()) take_given(given, values);
-    const std::span<const std::uint64_t> known(values, scalars_.size());
-    check_layouts(tensors, empty, known);
-    for (int i = 0; i < static_cast<int>(scalars_.size()); ++i) {
-        const std::int64_t multiple = scalars_[static_cast<std::size_t>(i)].multiple_of;
+    for (std::size_t i = 0; i < count; ++i)
+        empty |= TensorSet{check_kind(static_cast<int>(i), device, tensors[i])} << i;
+    const std::span<const ScalarBinding> scalars = checks_.scalars();
+    for (std::size_t i = 0; i < scalars.size(); ++i) bind_scalar(static_cast<int>(i), tensors, empty, values);
+    if (checks_.given() > 0 || !given.empty()) take_given(given, values);
+    check_layouts(tensors, empty, {values, scalars.size()});
+    for (std::size_t i = 0; i < scalars.size(); ++i) {
+        const std::int64_t multiple = scalars[i].multiple_of;
         const auto value = static_cast<std::int64_t>(values[i]);
-        if (multiple > 1 && !is_multiple(value, multiple)) launch_error::multiple(*this, i, value);
+        if (multiple > 1 && !is_multiple(value, multiple)) [[unlikely]]
+            launch_error::multiple(*this, static_cast<int>(i), value);
     }
 }
 
 /// True if the tensor has no elements.
-bool LaunchPlan::check_kind(int index, const Device& device, const TensorView& view) const {
-    const TensorPlan& plan = tensors_[static_cast<std::size_t>(index)];
-    if (!device.shares_memory(view.device)) launch_error::device(*this, index, device, view);
-    if (view.element != plan.type) launch_error::element(*this, index, view);
-    if (!plan.packed && view.rank() != static_cast<int>(plan.axes.size())) launch_error::rank(*this, index, view);
-    if (plan.written && view.read_only) launch_error::read_only(*this, index);
-    if (is_empty(view)) return true;
-    if (!view.data) launch_error::null(*this, index);
-    if ((reinterpret_cast<std::uintptr_t>(view.data) & (plan.align - 1)) != 0) launch_error::align(*this, index, view);
+inline bool LaunchPlan::check_kind(int index, const Device& device, const TensorView& view) const {
+    const TensorCheck& check = checks_.tensors()[static_cast<std::size_t>(index)];
+    if (!device.shares_memory(view.device)) [[unlikely]]
+        launch_error::device(*this, index, device, view);
+    if (view.element != check.type) [[unlikely]]
+        launch_error::element(*this, index, view);
+    if (view.rank() != check.rank && !check.packed) [[unlikely]]
+        launch_error::rank(*this, index, view);
+    if (view.read_only && check.written) [[unlikely]]
+        launch_error::read_only(*this, index);
+    if (is_empty(view)) [[unlikely]]
+        return true;
+    if (!view.data) [[unlikely]]
+        launch_error::null(*this, index);
+    if ((reinterpret_cast<std::uintptr_t>(view.data) & check.low_bits) != 0) [[unlikely]]
+        launch_error::align(*this, index, view);
     return false;
 }
 
-void LaunchPlan::bind_scalar(int index, std::span<const TensorView> tensors, TensorSet empty,
-                             std::uint64_t* values) const {
+inline void LaunchPlan::bind_scalar(int index, std::span<const TensorRef> tensors, TensorSet empty,
+                                    std::uint64_t* values) const {
+    using From = ScalarBinding::From;
+    const ScalarBinding& binding = checks_.scalars()[static_cast<std::size_t>(index)];
+    if (binding.from == From::given) return;
+    const TensorView& view = tensors[binding.tensor];
+    if (binding.from == From::extent) {
+        values[index] = static_cast<std::uint64_t>(view.extents[binding.axis]);
+    } else if (view.extents[binding.axis] > 1 && (empty >> binding.tensor & 1) == 0) {
+        values[index] = static_cast<std::uint64_t>(view.strides[binding.axis]);
+    } else if (binding.from == From::stride) {
+        values[index] = static_cast<std::uint64_t>(unused_stride(view, binding.axis, binding.multiple_of));
+    } else {
+        bind_shared_stride(index, tensors, empty, values);
+    }
+}
+
+void LaunchPlan::bind_shared_stride(int index, std::span<const TensorRef> tensors, TensorSet empty,
+                                    std::uint64_t* values) const {
     const ScalarPlan& plan = scalars_[static_cast<std::size_t>(index)];
     for (const Source& s : plan.sources) {
         const TensorView& view = tensors[static_cast<std::size_t>(s.tensor)];
@@ -164,29 +231,31 @@ void LaunchPlan::bind_scalar(int index, std::span<const TensorView> tensors, Ten
         values[index] = static_cast<std::uint64_t>(s.stride ? view.strides[s.axis] : view.extents[s.axis]);
         return;
     }
-    if (plan.sources.empty()) return;
     const Source& s = plan.sources.front();
     values[index] = static_cast<std::uint64_t>(
         unused_stride(tensors[static_cast<std::size_t>(s.tensor)], s.axis, plan.multiple_of));
 }
 
 void LaunchPlan::take_given(std::span<const Scalar> given, std::uint64_t* values) const {
-    if (static_cast<int>(given.size()) != given_count_) launch_error::scalars(*this, given);
-    for (std::size_t i = 0; i < scalars_.size(); ++i) {
-        if (!scalars_[i].sources.empty()) continue;
+    if (given.size() != checks_.given()) [[unlikely]]
+        launch_error::scalars(*this, given);
+    const std::span<const ScalarBinding> scalars = checks_.scalars();
+    for (std::size_t i = 0; i < scalars.size(); ++i) {
+        if (scalars[i].from != ScalarBinding::From::given) continue;
         const Scalar* found = nullptr;
         for (const Scalar& candidate : given)
-            if (std::strcmp(candidate.name, program_->scalars[i].name.c_str()) == 0) found = &candidate;
-        if (!found) launch_error::scalars(*this, given);
-        if (!scalar_bits(scalars_[i].type, *found, values[i]))
+            if (std::strcmp(candidate.name, scalars[i].name) == 0) found = &candidate;
+        if (!found) [[unlikely]]
+            launch_error::scalars(*this, given);
+        if (!scalar_bits(scalars[i].type, *found, values[i])) [[unlikely]]
             launch_error::scalar_value(*this, static_cast<int>(i), *found);
     }
 }
 
-void LaunchPlan::check_layouts(std::span<const TensorView> tensors, TensorSet empty,
-                               std::span<const std::uint64_t> values) const {
+inline void LaunchPlan::check_layouts(std::span<const TensorRef> tensors, TensorSet empty,
+                                      std::span<const std::uint64_t> values) const {
     using What = LayoutCheck::What;
-    for (const LayoutCheck& check : checks_) {
+    for (const LayoutCheck& check : checks_.layouts()) {
         const TensorView& view = tensors[check.tensor];
         if (check.what == What::extent) {
             check_axis(check, view, values);
@@ -204,16 +273,17 @@ void LaunchPlan::check_layouts(std::span<const TensorView> tensors, TensorSet em
 
 inline void LaunchPlan::check_axis(const LayoutCheck& check, const TensorView& view,
                                    std::span<const std::uint64_t> values) const {
-    const int axis = check.axis;
+    using Expected = LayoutCheck::Expected;
     const bool stride = check.what == LayoutCheck::What::stride;
-    std::int64_t expected = check.expected;
-    if (!check.constant) {
-        const AxisPlan& plan = tensors_[check.tensor].axes[static_cast<std::size_t>(axis)];
-        expected = stride ? plan.stride(values) : plan.extent(values);
-    }
-    if (expected == (stride ? view.strides[axis] : view.extents[axis])) return;
-    stride ? launch_error::stride(*this, check.tensor, axis, view, expected)
-           : launch_error::extent(*this, check.tensor, axis, view, expected);
+    std::int64_t expected = check.number;
+    if (check.expected == Expected::scalar)
+        expected = static_cast<std::int64_t>(values[static_cast<std::size_t>(expected)]);
+    else if (check.expected == Expected::term)
+        expected = checks_.term(expected)(values);
+    if (expected == (stride ? view.strides[check.axis] : view.extents[check.axis])) [[likely]]
+        return;
+    stride ? launch_error::stride(*this, check.tensor, check.axis, view, expected)
+           : launch_error::extent(*this, check.tensor, check.axis, view, expected);
 }
 
 void LaunchPlan::check_packed(int index, const TensorView& view, std::span<const std::uint64_t> values) const {
@@ -231,7 +301,7 @@ std::int64_t LaunchPlan::blocks(std::span<const std::uint64_t> values) const {
     constexpr std::int64_t most = 0x7FFFFFFF;
     std::int64_t product = 1;
     bool too_many = false;
-    for (const Term& extent : grid_) {
+    for (const Term& extent : checks_.grid()) {
         const std::int64_t e = extent(values);
         if (e <= 0) return 0;
         too_many = too_many || e > most || product * e > most;

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "dsl/ir/program.hpp"
+#include "runtime/compiled_kernel.hpp"
+#include "runtime/launch/checks.hpp"
 #include "runtime/launch/scalar.hpp"
 #include "runtime/launch/term.hpp"
 #include "runtime/tensor_view.hpp"
@@ -31,15 +33,6 @@ struct Source {
     bool stride;
 };
 
-/// One comparison of a tensor with what the program says of it; small, for a launch does them all.
-struct LayoutCheck {
-    enum class What : std::uint8_t { extent, stride, apart, packed };
-    What what;
-    std::uint8_t tensor, axis = 0;
-    bool constant = false;  // what is expected of the axis is the number below, else the plan's term
-    std::int64_t expected = 0;
-};
-
 struct ScalarPlan {
     Element type = Element::i64;
     std::int64_t multiple_of = 1;
@@ -58,12 +51,13 @@ public:
     /// Checks all arguments and writes the value of every scalar of the program, in its order, to `values` (room for
     /// most_arguments). Allocates nothing unless it throws. Errors: UsageError naming kernel, tensor, what is expected
     /// and what came, and the cure.
-    void bind(const Device& device, std::span<const TensorView> tensors, std::span<const Scalar> given,
+    void bind(const Device& device, std::span<const TensorRef> tensors, std::span<const Scalar> given,
               std::uint64_t* values) const;
 
     /// Number of blocks; 0: nothing to do. Errors: UsageError above 2³¹ − 1.
     std::int64_t blocks(std::span<const std::uint64_t> values) const;
 
+    std::size_t scalar_count() const { return checks_.scalars().size(); }
     const ir::Program& program() const { return *program_; }
     const std::vector<TensorPlan>& tensors() const { return tensors_; }
     const std::vector<ScalarPlan>& scalars() const { return scalars_; }
@@ -72,22 +66,23 @@ private:
     using TensorSet = std::uint64_t;  // a bit each
     static_assert(most_arguments <= 64);
 
-    void plan_layout(int index);
-    void plan_axis(int index, int axis, LayoutCheck::What what, const Term& term);
+    struct Lists;
+    void plan_layout(int index, Lists& lists);
+    void plan_axis(int index, int axis, LayoutCheck::What what, const Term& term, Lists& lists);
     bool check_kind(int index, const Device& device, const TensorView& view) const;
-    void bind_scalar(int index, std::span<const TensorView> tensors, TensorSet empty, std::uint64_t* values) const;
+    void bind_scalar(int index, std::span<const TensorRef> tensors, TensorSet empty, std::uint64_t* values) const;
+    void bind_shared_stride(int index, std::span<const TensorRef> tensors, TensorSet empty,
+                            std::uint64_t* values) const;
     void take_given(std::span<const Scalar> given, std::uint64_t* values) const;
-    void check_layouts(std::span<const TensorView> tensors, TensorSet empty,
+    void check_layouts(std::span<const TensorRef> tensors, TensorSet empty,
                        std::span<const std::uint64_t> values) const;
     void check_axis(const LayoutCheck& check, const TensorView& view, std::span<const std::uint64_t> values) const;
     void check_packed(int index, const TensorView& view, std::span<const std::uint64_t> values) const;
 
+    LaunchChecks checks_;  // what a launch reads; all else is for sentences, tensor maps and packed tensors
     std::shared_ptr<const ir::Program> program_;
     std::vector<TensorPlan> tensors_;
     std::vector<ScalarPlan> scalars_;
-    std::vector<LayoutCheck> checks_;
-    std::vector<Term> grid_;
-    int given_count_ = 0;
 };
 
 }  // namespace tessera::runtime

@@ -85,12 +85,12 @@ void TensorMaps::encode(const ir::TensorMap& map, const Key& key, TensorMapWords
                                  plan_.program().name));
 }
 
-void TensorMaps::encode(void* context, std::span<const TensorView> tensors, std::span<const std::uint64_t> values,
+void TensorMaps::encode(void* context, std::span<const TensorRef> tensors, std::span<const std::uint64_t> values,
                         TensorMapWords* into) {
     for (std::size_t i = 0; i < kinds_.size(); ++i) {
         Kind& kind = kinds_[i];
         const ir::TensorMap& map = *kind.map;
-        const Key key = key_of(map, values, tensors[static_cast<std::size_t>(map.tensor)].data);
+        const Key key = key_of(map, values, tensors[static_cast<std::size_t>(map.tensor)]->data);
         const std::lock_guard lock(mutex_);
         auto known = std::find_if(kind.known.begin(), kind.known.end(), [&](const Known& k) { return k.key == key; });
         if (known == kind.known.end()) {

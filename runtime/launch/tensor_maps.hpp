@@ -28,7 +28,7 @@ public:
     /// Writes count() maps of these tensors; `values` as LaunchPlan::bind gave them. The driver wants a context of the
     /// device for what is not remembered; it is no call that a capture minds.
     /// Errors: as check, and UsageError if the driver refuses.
-    void encode(void* context, std::span<const TensorView> tensors, std::span<const std::uint64_t> values,
+    void encode(void* context, std::span<const TensorRef> tensors, std::span<const std::uint64_t> values,
                 TensorMapWords* into);
 
 private:

@@ -47,22 +47,25 @@ bool Term::fold(ir::Ref node) {
 
 bool Term::fold_binary(const ir::Binary& op) {
     Term a, b;
-    if (!a.fold(op.a) || !b.fold(op.b) || a.divisor_ != 1 || b.divisor_ != 1) return false;
+    if (!a.fold(op.a) || !b.fold(op.b)) return false;
     const bool swaps = op.op == ir::BinaryOp::add || op.op == ir::BinaryOp::mul;
     if (swaps && a.is_constant()) std::swap(a, b);
     if (!b.is_constant()) return false;
     const ir::Ref kept = expression_;
     *this = a;
     expression_ = kept;
+    const bool quotient = divisor_ != 1;
+    std::int64_t& factor = quotient ? times_ : factor_;
+    std::int64_t& offset = quotient ? plus_ : offset_;
     switch (op.op) {
-        case ir::BinaryOp::add: offset_ = wrapping_add(offset_, b.offset_); return true;
-        case ir::BinaryOp::sub: offset_ = wrapping_add(offset_, wrapping_mul(-1, b.offset_)); return true;
+        case ir::BinaryOp::add: offset = wrapping_add(offset, b.offset_); return true;
+        case ir::BinaryOp::sub: offset = wrapping_add(offset, wrapping_mul(-1, b.offset_)); return true;
         case ir::BinaryOp::mul:
-            factor_ = wrapping_mul(factor_, b.offset_);
-            offset_ = wrapping_mul(offset_, b.offset_);
+            factor = wrapping_mul(factor, b.offset_);
+            offset = wrapping_mul(offset, b.offset_);
             return true;
         case ir::BinaryOp::div:
-            if (b.offset_ <= 0) return false;
+            if (b.offset_ <= 0 || quotient) return false;
             if (is_constant())
                 offset_ /= b.offset_;
             else

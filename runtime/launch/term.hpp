@@ -7,8 +7,8 @@
 
 namespace tessera::runtime {
 
-/// An i64 expression over a program's scalars, made quick to evaluate: nearly all are (factor · scalar + offset) /
-/// divisor.
+/// An i64 expression over a program's scalars, made quick to evaluate: nearly all are
+/// (factor · scalar + offset) / divisor · times + plus.
 class Term {
 public:
     Term() = default;
@@ -33,7 +33,10 @@ private:
     std::int64_t linear(std::uint64_t scalar) const {
         const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(factor_) * scalar +
                                                    static_cast<std::uint64_t>(offset_));
-        return divisor_ == 1 ? sum : sum >= 0 && shift_ >= 0 ? sum >> shift_ : sum / divisor_;
+        if (divisor_ == 1) return sum;
+        const std::int64_t quotient = sum >= 0 && shift_ >= 0 ? sum >> shift_ : sum / divisor_;
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(times_) * static_cast<std::uint64_t>(quotient) +
+                                         static_cast<std::uint64_t>(plus_));
     }
     std::int64_t general(std::span<const std::uint64_t> scalars) const;
 
@@ -42,6 +45,7 @@ private:
     std::int8_t shift_ = -1;  // log2 of the divisor, if that is a whole number
     std::uint32_t index_ = 0;
     std::int64_t factor_ = 0, offset_ = 0, divisor_ = 1;
+    std::int64_t times_ = 1, plus_ = 0;  // of a quotient: the divisor is not 1
 };
 
 }  // namespace tessera::runtime

@@ -29,7 +29,7 @@ struct Call {
     std::vector<std::uint64_t> bind() const {
         const LaunchPlan plan(test::cast_signature());
         std::uint64_t values[most_arguments];
-        const std::array tensors = {x, y, sf, scale};
+        const TensorRef tensors[] = {x, y, sf, scale};
         plan.bind(device, tensors, scalars, values);
         return {values, values + 5};
     }
@@ -181,7 +181,7 @@ TEST_CASE("a written tensor whose elements share addresses is refused") {
     std::uint64_t values[most_arguments];
     const auto bind = [&](std::int64_t pitch) {
         call.y.strides = {pitch, 1};
-        plan.bind(call.device, std::array{call.x, call.y, call.sf, call.scale}, call.scalars, values);
+        plan.bind(call.device, std::array<TensorRef, 4>{call.x, call.y, call.sf, call.scale}, call.scalars, values);
         return static_cast<std::int64_t>(values[5]);
     };
     CHECK(bind(256) == 256);
@@ -235,7 +235,7 @@ TEST_CASE("the number of tensors is checked against the whole signature") {
     Call call;
     std::uint64_t values[most_arguments];
     CHECK_THROWS_WITH(
-        plan.bind(call.device, std::array{call.x, call.y}, call.scalars, values),
+        plan.bind(call.device, std::array<TensorRef, 2>{call.x, call.y}, call.scalars, values),
         Contains("kernel cast: it takes 4 tensors, got 2; give, in this order: x bf16 [tokens, 256], y e4m3 "
                  "[tokens, 256], sf f32 [tokens, (tokens + 127) / 128], scale u8 [tokens, 6]"));
 }

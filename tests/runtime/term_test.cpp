@@ -29,6 +29,7 @@ TEST_CASE("terms know what they are") {
     CHECK(Term(e.binary(BinaryOp::mul, m, e.number(1))).scalar() == 1);
     CHECK(Term(e.binary(BinaryOp::add, m, three)).scalar() == -1);
     CHECK_FALSE(Term(e.binary(BinaryOp::add, m, three)).is_constant());
+    CHECK(Term(e.binary(BinaryOp::mul, e.binary(BinaryOp::div, m, e.number(4)), e.number(1))).scalar() == -1);
 }
 
 TEST_CASE("a term has the value of plain arithmetic") {
@@ -39,6 +40,14 @@ TEST_CASE("a term has the value of plain arithmetic") {
         for (const std::int64_t y : {1, 3, 64}) {
             const std::array values = {static_cast<std::uint64_t>(x), static_cast<std::uint64_t>(y)};
             CHECK(Term(n)(values) == x);
+            const Ref quarter = e.binary(BinaryOp::div, e.binary(BinaryOp::add, n, c(3)), c(4));
+            const Ref padded = e.binary(BinaryOp::mul, quarter, c(4));
+            CHECK(Term(padded)(values) == (x + 3) / 4 * 4);
+            CHECK(Term(e.binary(BinaryOp::sub, padded, c(5)))(values) == (x + 3) / 4 * 4 - 5);
+            CHECK(Term(e.binary(BinaryOp::mul, e.binary(BinaryOp::add, c(2), padded), c(-3)))(values) ==
+                  ((x + 3) / 4 * 4 + 2) * -3);
+            CHECK(Term(e.binary(BinaryOp::div, padded, c(8)))(values) == (x + 3) / 4 * 4 / 8);
+            CHECK(Term(e.binary(BinaryOp::add, padded, n))(values) == (x + 3) / 4 * 4 + x);
             CHECK(Term(e.binary(BinaryOp::add, c(127), n))(values) == x + 127);
             CHECK(Term(e.binary(BinaryOp::sub, n, c(5)))(values) == x - 5);
             CHECK(Term(e.binary(BinaryOp::sub, c(5), n))(values) == 5 - x);
