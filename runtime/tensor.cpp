@@ -20,16 +20,17 @@ using runtime::CurrentContext;
 std::int64_t bytes_of(Element element, const Shape& extents) {
     constexpr std::int64_t limit = std::int64_t{1} << 56;
     std::int64_t bits = bits_of(element);
-    for (std::int64_t extent : extents)
-        if (extent == 0) return 0;
+    bool empty = false, absurd = false;
     for (std::int64_t extent : extents) {
-        if (extent < 0)
+        if (extent < 0) [[unlikely]]
             throw UsageError(fmt::format("a tensor of extents {} cannot be: an extent is negative", text_of(extents)));
-        if (bits > limit / extent)
-            throw UsageError(fmt::format("a {} tensor of extents {} is larger than any memory; look at its extents",
-                                         name_of(element), text_of(extents)));
-        bits *= extent;
+        empty |= extent == 0;
+        absurd |= __builtin_mul_overflow(bits, extent, &bits) || bits > limit;
     }
+    if (empty) return 0;
+    if (absurd) [[unlikely]]
+        throw UsageError(fmt::format("a {} tensor of extents {} is larger than any memory; look at its extents",
+                                     name_of(element), text_of(extents)));
     return (bits + 7) / 8;
 }
 
@@ -58,18 +59,23 @@ Tensor Tensor::empty(const Stream& stream, Element element, const Shape& extents
 
 void Tensor::make_together(const Stream& stream, std::span<const TensorSpec> specs, std::span<Tensor> made) {
     const auto place_of = [](std::int64_t bytes) { return (bytes + 255) / 256 * 256; };
-    std::int64_t all = 0;
-    for (const TensorSpec& spec : specs) all += place_of(bytes_of(spec.element, spec.extents));
-    const std::shared_ptr<void> memory = memory_for(stream, all);
+    std::int64_t left = 0;
+    for (const TensorSpec& spec : specs) left += place_of(bytes_of(spec.element, spec.extents));
+    std::shared_ptr<void> memory = memory_for(stream, left);
     auto* at = static_cast<char*>(memory.get());
     for (std::size_t i = 0; i < specs.size(); ++i) {
-        const auto& [element, extents] = specs[i];
-        const std::int64_t bytes = bytes_of(element, extents);
-        std::shared_ptr<void> piece;  // an empty tensor has no address
-        if (bytes > 0) piece = std::shared_ptr<void>(memory, at);
-        at += place_of(bytes);
-        const TensorView view = TensorView::of(stream.device(), piece.get(), element, extents);
-        made[i] = adopt(view, std::move(piece));
+        const std::int64_t place = place_of(bytes_of(specs[i].element, specs[i].extents));
+        TensorView& view = made[i].view_;
+        view.element = specs[i].element;
+        view.device = stream.device();
+        view.extents = specs[i].extents;
+        view.strides = dense_strides(view.extents);
+        if (place == 0) continue;  // an empty tensor has no address
+        left -= place;
+        view.data = at;
+        // The last takes the memory over: sharing is counted for all threads, which takes its time.
+        made[i].owner_ = left > 0 ? std::shared_ptr<void>(memory, at) : std::shared_ptr<void>(std::move(memory), at);
+        at += place;
     }
 }
 

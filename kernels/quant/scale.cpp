@@ -51,7 +51,7 @@ TensorSpec scale_memory(const ScaleShape& shape) {
     return {};
 }
 
-Tensor scales_in(const Tensor& memory, const ScaleShape& shape) {
+Tensor scales_in(Tensor memory, const ScaleShape& shape) {
     if (shape.layout == ScaleLayout::row_major) return memory;
     const TensorView view = TensorView::of(memory.device(), memory.data(), memory.element(),
                                            {shape.blocks, memory.extents()[0]}, {1, shape.padded()});
@@ -67,7 +67,7 @@ Tensor empty_scales(const Stream& stream, const ScaleShape& shape) {
 
 Quantized empty_quantized(const Stream& stream, Element format, const Shape& extents, const ScaleShape& shape) {
     auto [data, scales] = Tensor::empty_together(stream, {{format, extents}, scale_memory(shape)});
-    return {std::move(data), scales_in(scales, shape)};
+    return {std::move(data), scales_in(std::move(scales), shape)};
 }
 
 void check_scales(const char* function, const TensorView& sf, const ScaleShape& shape) {

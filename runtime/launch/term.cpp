@@ -17,28 +17,32 @@ std::int64_t wrapping_mul(std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
 
+std::int8_t shift_of(std::int64_t divisor) {
+    const auto d = static_cast<std::uint64_t>(divisor);
+    return static_cast<std::int8_t>(std::has_single_bit(d) ? std::countr_zero(d) : -1);
+}
+
 }  // namespace
 
 Term::Term(ir::Ref e) : expression_(e) {
     require_internal(e != nullptr, "a tensor axis or grid extent has no expression");
     if (!fold(e)) kind_ = Kind::general;
-    if (const auto d = static_cast<std::uint64_t>(divisor_); std::has_single_bit(d))
-        shift_ = static_cast<std::int8_t>(std::countr_zero(d));
-    if (kind_ == Kind::linear && factor_ == 1 && offset_ == 0 && divisor_ == 1) kind_ = Kind::scalar;
+    first_shift_ = shift_of(first_.divisor), second_shift_ = shift_of(second_.divisor);
+    const bool as_it_is = !two_stages_ && first_.factor == 1 && first_.offset == 0 && first_.divisor == 1;
+    if (kind_ == Kind::linear && as_it_is) kind_ = Kind::scalar;
 }
 
-/// Becomes `node`, if that has a linear form.
+/// Becomes `node`, if that has a quick form.
 bool Term::fold(ir::Ref node) {
     if (node->type != i64 || !node->scalar()) return false;
     if (const auto* c = node->as<ir::Constant>()) {
         kind_ = Kind::constant;
-        offset_ = static_cast<std::int64_t>(c->bits);
+        first_.offset = static_cast<std::int64_t>(c->bits);
         return true;
     }
     if (const auto* p = node->as<ir::Parameter>()) {
         kind_ = Kind::linear;
         index_ = static_cast<std::uint32_t>(p->index);
-        factor_ = 1;
         return true;
     }
     const auto* op = node->as<ir::Binary>();
@@ -51,25 +55,31 @@ bool Term::fold_binary(const ir::Binary& op) {
     const bool swaps = op.op == ir::BinaryOp::add || op.op == ir::BinaryOp::mul;
     if (swaps && a.is_constant()) std::swap(a, b);
     if (!b.is_constant()) return false;
-    const ir::Ref kept = expression_;
+    a.expression_ = expression_;
     *this = a;
-    expression_ = kept;
-    const bool quotient = divisor_ != 1;
-    std::int64_t& factor = quotient ? times_ : factor_;
-    std::int64_t& offset = quotient ? plus_ : offset_;
-    switch (op.op) {
-        case ir::BinaryOp::add: offset = wrapping_add(offset, b.offset_); return true;
-        case ir::BinaryOp::sub: offset = wrapping_add(offset, wrapping_mul(-1, b.offset_)); return true;
+    return apply(op.op, b.first_.offset);
+}
+
+/// Does one more operation with what there is so far.
+bool Term::apply(ir::BinaryOp op, std::int64_t number) {
+    if ((two_stages_ ? second_ : first_).divisor != 1) {
+        if (two_stages_) return false;
+        two_stages_ = true;
+    }
+    Stage& stage = two_stages_ ? second_ : first_;
+    switch (op) {
+        case ir::BinaryOp::add: stage.offset = wrapping_add(stage.offset, number); return true;
+        case ir::BinaryOp::sub: stage.offset = wrapping_add(stage.offset, wrapping_mul(-1, number)); return true;
         case ir::BinaryOp::mul:
-            factor = wrapping_mul(factor, b.offset_);
-            offset = wrapping_mul(offset, b.offset_);
+            stage.factor = wrapping_mul(stage.factor, number);
+            stage.offset = wrapping_mul(stage.offset, number);
             return true;
         case ir::BinaryOp::div:
-            if (b.offset_ <= 0 || quotient) return false;
+            if (number <= 0) return false;
             if (is_constant())
-                offset_ /= b.offset_;
+                stage.offset /= number;
             else
-                divisor_ = b.offset_;
+                stage.divisor = number;
             return true;
         default: return false;
     }

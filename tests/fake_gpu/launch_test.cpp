@@ -55,6 +55,53 @@ TEST_CASE("every public function launches into given outputs without taking memo
     }
 }
 
+TEST_CASE("a launch is one call of the driver and one question for its context") {
+    const Stream stream = Device::cuda(0).stream();
+    const runtime::CurrentContext current(stream.context());
+    const Tensor x = Tensor::zeros(stream, bf16, {5, 256});
+    for (const quant::ScaleLayout layout :
+         {quant::ScaleLayout::row_major, quant::ScaleLayout::column_major, quant::ScaleLayout::packed_ue8m0}) {
+        const quant::CastOptions options{.scale_layout = layout};
+        const quant::Quantized out = quant::per_token_cast(stream, x, options);
+        fake::forget_calls();
+        quant::per_token_cast(stream, x, out.data, out.sf, options);
+        CHECK(fake::call_count() == 1);
+        CHECK(fake::count_of("cuLaunchKernel") == 1);
+        CHECK(fake::context_questions() == 1);
+    }
+    // Others may copy or clear something, too.
+    for (const test::PublicCall& function : test::public_calls()) {
+        const test::PreparedCall call = function.prepared(stream, 1);
+        fake::forget_calls();
+        call.run();
+        INFO(function.name);
+        CHECK(fake::context_questions() <= static_cast<long>(fake::call_count()));
+        CHECK(fake::count_of("cuCtxPushCurrent_v2") == 0);
+    }
+}
+
+TEST_CASE("a kernel is found by a name that was put together as by the literal") {
+    const Stream stream = Device::cuda(0).stream();
+    Engine& engine = Engine::of(stream);
+    const auto record = [] { return test::scale("named"); };
+    const std::string name = std::string("na") + "med", other = std::string("na") + "mes";
+    const CompiledKernel& kernel = engine.kernel(stream, KernelId("named", {1}), record);
+    CHECK(&engine.kernel(stream, KernelId(KernelName::of(name.c_str()), {1}), record) == &kernel);
+    CHECK(&engine.kernel(stream, KernelId(KernelName::of(other.c_str()), {1}), record) != &kernel);
+    CHECK(&engine.kernel(stream, KernelId("names", {1}), record) ==
+          &engine.kernel(stream, KernelId(KernelName::of(other.c_str()), {1}), record));
+}
+
+TEST_CASE("scales that may not be written are refused like other outputs") {
+    const Stream stream = Device::cuda(0).stream();
+    const Tensor x = Tensor::zeros(stream, bf16, {5, 256});
+    const quant::Quantized out = quant::per_token_cast(stream, x);
+    TensorView sf = out.sf;
+    sf.read_only = true;
+    CHECK_THROWS_WITH(quant::per_token_cast(stream, x, out.data, sf),
+                      Contains("tensor sf") && Contains("is written and was given read-only memory"));
+}
+
 TEST_CASE("a cast with outputs of its own asks the driver for memory once, and gives it back with the last of them") {
     const test::ScopedEnvironment nothing_waits{{"TESSERA_MEMORY_CACHE", "0"}};
     const Stream stream = Device::cuda(0).stream();

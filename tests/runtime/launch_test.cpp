@@ -82,6 +82,30 @@ TEST_CASE("strides that no element uses are not looked at") {
     CHECK(none.bind()[0] == 0);
 }
 
+TEST_CASE("a stride that several tensors share comes from the first that uses it, and the others must have it") {
+    auto program = test::cast_signature();
+    program->tensors[1].axes[0].stride = program->tensors[0].axes[0].stride;  // y has the pitch of x
+    const LaunchPlan plan(program);
+    std::uint64_t values[most_arguments];
+    const auto bind = [&](Call& call) {
+        plan.bind(call.device, std::array<TensorRef, 4>{call.x, call.y, call.sf, call.scale}, call.scalars, values);
+        return values[1];
+    };
+    Call many(130);
+    many.y.strides = {264, 1};
+    CHECK(bind(many) == 264);
+    many.y.strides = {272, 1};
+    CHECK_THROWS_WITH(bind(many),
+                      Contains("tensor y (programs.cpp:28) must have stride pitch = 264 along axis 0, which "
+                               "the stride of axis 0 of x gave, got 272"));
+    Call one(1);
+    one.x.strides = {7, 1}, one.y.strides = {9, 1};
+    CHECK(bind(one) == 256);
+    Call none(0);
+    none.x.data = nullptr, none.x.strides = {7, 1}, none.y.strides = {9, 1};
+    CHECK(bind(none) == 256);
+}
+
 TEST_CASE("the grid is the product of its extents; an empty one is 0; too many blocks are refused") {
     const LaunchPlan plan(test::cast_signature());
     const auto blocks = [&](std::int64_t tokens) {

@@ -46,7 +46,11 @@ TEST_CASE("a term has the value of plain arithmetic") {
             CHECK(Term(e.binary(BinaryOp::sub, padded, c(5)))(values) == (x + 3) / 4 * 4 - 5);
             CHECK(Term(e.binary(BinaryOp::mul, e.binary(BinaryOp::add, c(2), padded), c(-3)))(values) ==
                   ((x + 3) / 4 * 4 + 2) * -3);
-            CHECK(Term(e.binary(BinaryOp::div, padded, c(8)))(values) == (x + 3) / 4 * 4 / 8);
+            const Ref eighths = e.binary(BinaryOp::div, e.binary(BinaryOp::add, padded, c(7)), c(8));
+            CHECK(Term(eighths)(values) == ((x + 3) / 4 * 4 + 7) / 8);
+            CHECK_FALSE(Term(eighths).is_general());
+            CHECK(Term(e.binary(BinaryOp::div, padded, c(24)))(values) == (x + 3) / 4 * 4 / 24);
+            CHECK(Term(e.binary(BinaryOp::mul, eighths, c(8)))(values) == ((x + 3) / 4 * 4 + 7) / 8 * 8);
             CHECK(Term(e.binary(BinaryOp::add, padded, n))(values) == (x + 3) / 4 * 4 + x);
             CHECK(Term(e.binary(BinaryOp::add, c(127), n))(values) == x + 127);
             CHECK(Term(e.binary(BinaryOp::sub, n, c(5)))(values) == x - 5);

@@ -97,7 +97,8 @@ std::uint64_t capture_of(void* handle) { return handle ? static_cast<Stream*>(ha
 
 }  // namespace
 
-void forget_calls() { state().count = 0; }
+void forget_calls() { state().count = 0, state().context_questions = 0; }
+long context_questions() { return state().context_questions; }
 std::size_t call_count() { return state().count; }
 Call call(std::size_t index) { return state().calls[index]; }
 
@@ -269,6 +270,7 @@ int cuCtxGetDevice(int* device) {
 }
 int cuCtxGetCurrent(void** context) {
     if (state().shut_down) return deinitialized;
+    ++state().context_questions;
     *context = contexts().top();
     return success;
 }

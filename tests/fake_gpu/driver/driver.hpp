@@ -44,6 +44,8 @@ const std::uint64_t* watched_words();
 
 void forget_calls();
 std::size_t call_count();
+/// How often cuCtxGetCurrent was asked, which is no call that is noted.
+long context_questions();
 Call call(std::size_t index);
 /// How often `symbol` was called since forget_calls; calls without a stream count too.
 int count_of(const char* symbol);

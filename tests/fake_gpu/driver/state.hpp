@@ -57,6 +57,7 @@ struct State {
     std::mutex mutex;
     Call calls[most_calls];
     std::atomic<std::size_t> count{0};
+    std::atomic<long> context_questions{0};
     Launch launch{};
     TensorMap map{};
     std::uint64_t maps = 0;  // encoded
