@@ -36,27 +36,29 @@ public:
         const runtime::CurrentContext current(stream.context());
         const auto check = [](runtime::DriverResult result) { runtime::check_driver(result, "the driver", "measure"); };
         check(api_.library_load(&library_, kernel.cubin().data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
-        void* found = nullptr;
-        check(api_.library_kernel(&found, library_, kernel.name().c_str()));
-        check(api_.kernel_function(&function_, found));
+        check(api_.library_kernel(&kernel_, library_, kernel.name().c_str()));
+        check(api_.kernel_function(&function_, kernel_));
     }
     ~BareLaunch() { api_.library_unload(library_); }
     BareLaunch(const BareLaunch&) = delete;
     BareLaunch& operator=(const BareLaunch&) = delete;
 
-    void operator()() {
-        api_.launch(function_, blocks_, 1, 1, threads_, 1, 1, shared_bytes_, stream_.handle(), arguments_.data(),
-                    nullptr);
-    }
+    void operator()() { launch(function_); }
+    /// The same by the handle that is good for all contexts, as the library launches.
+    void in_any_context() { launch(kernel_); }
 
 private:
+    void launch(void* what) {
+        api_.launch(what, blocks_, 1, 1, threads_, 1, 1, shared_bytes_, stream_.handle(), arguments_.data(), nullptr);
+    }
+
     const Stream& stream_;
     std::vector<TensorView> tensors_;
     const runtime::DriverApi& api_;
     std::uint64_t values_[runtime::most_arguments] = {};
     std::vector<void*> arguments_;
     unsigned blocks_ = 0, threads_ = 0, shared_bytes_ = 0;
-    void *library_ = nullptr, *function_ = nullptr;
+    void *library_ = nullptr, *kernel_ = nullptr, *function_ = nullptr;
 };
 
 class Samples {
@@ -92,17 +94,23 @@ LaunchCost launch_cost(const Stream& stream) {
     std::vector<quant::Quantized> kept;
     kept.reserve(burst);
     const auto into_given = [&] { quant::per_token_cast(stream, x, out.data, out.sf); };
-    Samples bare, given, elsewhere, allocating, dropping;
+    Samples bare, any, asking, given, elsewhere, allocating, dropping;
     for (int round = 0; round < rounds; ++round) {
         elsewhere.add(stream, into_given);
         const runtime::CurrentContext current(stream.context());  // as in a program that works on this GPU
         bare.add(stream, bare_launch);
+        any.add(stream, [&] { bare_launch.in_any_context(); });
+        asking.add(stream, [&] {
+            const runtime::CurrentContext again(stream.context());
+            bare_launch.in_any_context();
+        });
         given.add(stream, into_given);
         allocating.add(stream, [&] { kept.push_back(quant::per_token_cast(stream, x)); });
         kept.clear();
         dropping.add(stream, [&] { quant::per_token_cast(stream, x); });
     }
-    return {bare.median(), given.median(), elsewhere.median(), allocating.median(), dropping.median()};
+    return {bare.median(),     given.median(), elsewhere.median(), allocating.median(),
+            dropping.median(), any.median(),   asking.median()};
 }
 
 std::string launch_cost_text(const LaunchCost& cost) {
@@ -110,6 +118,8 @@ std::string launch_cost_text(const LaunchCost& cost) {
         return fmt::format("{:<58} {:>6.2f} us  {:>+5.2f}  {}\n", what, us, us - cost.bare, goal);
     };
     return row("the driver's launch of per_token_cast's kernel", cost.bare, "") +
+           row("the same by a handle for all contexts", cost.any, "") +
+           row("the same, asking for the current context before", cost.asking, "") +
            row("per_token_cast into given outputs", cost.given, "goal +0.50") +
            row("the same on a thread without a current context", cost.elsewhere, "") +
            row("per_token_cast with outputs of its own", cost.allocating, "goal +1.50") +

@@ -13,6 +13,8 @@ struct LaunchCost {
     double elsewhere = 0;   // the same on a thread where no context is current: it is pushed and popped
     double allocating = 0;  // the same with outputs of its own, which are kept
     double dropping = 0;    // and dropped at once
+    double any = 0;         // the driver's own launch by a CUkernel, which is good for all contexts
+    double asking = 0;      // the same after cuCtxGetCurrent: what no launch of the library can be under
 };
 
 /// Errors: UsageError on a host device: there is no driver call to compare with.

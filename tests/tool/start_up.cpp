@@ -50,9 +50,11 @@ TEST_CASE("a start-up is measured up to the machine code where there is no GPU")
 TEST_CASE("the cost of a launch needs a GPU, and is told against the bare call") {
     CHECK(usage_error([] { bench::launch_cost(Device::host().stream()); }).find("there is no GPU; name one") !=
           std::string::npos);
-    const std::string text = bench::launch_cost_text({2.0, 2.25, 2.5, 3.0, 4.0});
+    const std::string text = bench::launch_cost_text({2.0, 2.25, 2.5, 3.0, 4.0, 2.125, 2.1875});
     CHECK(text.find("2.25 us  +0.25  goal +0.50") != std::string::npos);
     CHECK(text.find("3.00 us  +1.00  goal +1.50") != std::string::npos);
+    CHECK(text.find("asking for the current context before") != std::string::npos);
+    CHECK(text.find("2.19 us  +0.19") != std::string::npos);
 }
 
 }  // namespace
