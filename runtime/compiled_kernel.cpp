@@ -118,7 +118,8 @@ void launch_on_gpu(const KernelState& k, const Stream& stream, std::span<const T
     start(k, stream, blocks, dependent, arguments);
 }
 
-void launch_on_host(const KernelState& k, std::span<const TensorRef> tensors, std::span<const std::uint64_t> values) {
+[[gnu::noinline]] void launch_on_host(const KernelState& k, std::span<const TensorRef> tensors,
+                                      std::span<const std::uint64_t> values) {
     if (k.maps) k.maps->check(values);
     host::Arguments arguments;
     for (const TensorView& view : tensors) arguments.tensors.push_back(view.data);
