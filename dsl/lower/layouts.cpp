@@ -204,7 +204,7 @@ private:
         if (g.product) {
             set(anchor, *g.of_product);
             for (Ref n : g.members)  // each as its instructions leave it; where two meet, one is converted
-                if (n->as<ir::Mma>()) set(n, mma_layouts(plan_, *n, threads_of(program_, role_of(n))).c);
+                if (n->as<ir::Mma>()) set(n, mma_layouts(plan_, *n, threads_of(n)).c);
         } else if (anchor) {
             for (Ref n : g.members)  // each as it was given; where two meet, one is converted
                 if (const auto* load = n->as<ir::Load>(); load && load->per_thread.rank() > 0) set(n, given_layout(n));
