@@ -118,7 +118,7 @@ Program split_mixes_backward_program(const MixForm& form) {
         const Dim count = k.dim("parts");
         const auto parts = k.output<f32>("part_sums", {count, columns + 3}, {.align = 4});
         const auto post_mult = k.scalar<f32>("post_mult");
-        k.threads(mix_threads);
+        k.threads(mix_threads, 12);  // 80 registers: with fewer the compiler spills
         const auto [part] = k.grid(count);
         const Section first(in, 0, m, 0), second(in, m, m, 1), third(in, 2 * m, m * m, 2);
         SectionSums sums[3] = {SectionSums(k, first), SectionSums(k, second), SectionSums(k, third)};

@@ -10,7 +10,7 @@ namespace tessera::test {
 void Writer::write(Kernel& kernel) {
     const bool roles = random_.one_in(8);
     threads_ = random_.pick({32, 64, 128, 128, 256});
-    kernel.threads(threads_);
+    if (!roles) kernel.threads(threads_);
     tile_rows_ = random_.pick<std::int64_t>({1, 2, 4, 8, 16, 3, 5});
     tile_columns_ = random_.pick<std::int64_t>({8, 16, 32, 64, 128, 256, 1, 7, 33, 96, 160});
     while (tile_rows_ * tile_columns_ > 1024) tile_rows_ = (tile_rows_ + 1) / 2;
