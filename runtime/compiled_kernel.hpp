@@ -19,7 +19,8 @@ namespace runtime {
 struct KernelState;
 }
 
-/// A tensor among the arguments of a launch: refers to a view, which must live until the launch has returned.
+/// A tensor among the arguments of a launch: refers to a view, which must live until the launch has returned. A type of
+/// one's own that makes a view by value is turned into one before: launch(stream, {TensorView(mine)}).
 class TensorRef {
 public:
     TensorRef(const TensorView& view) : view_(&view) {}

@@ -37,8 +37,9 @@ public:
     }
 };
 
-/// Adds one on the way to a launch: an addition that no thread loses would wait until all that was stored before is in
-/// the cache, which takes longer than the rest of a look-up.
+/// Adds one on the way to a launch. Threads that do so at once may take back what others have added meanwhile: an
+/// addition that nobody loses would wait until all that was stored before is in the cache, which takes longer than the
+/// rest of a look-up.
 inline void count_cheaply(std::atomic<std::int64_t>& counter) {
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }

@@ -9,7 +9,8 @@
 
 namespace tessera {
 
-/// A tensor that somebody else owns: an address, what lies there, and on which device. Strides count elements.
+/// A tensor that somebody else owns: an address, what lies there, and on which device. Strides count elements. Made by
+/// `of`; the order of the fields is that in which a launch reads them.
 struct TensorView {
     void* data = nullptr;
     Element element = Element::f32;

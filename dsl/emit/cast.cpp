@@ -71,12 +71,12 @@ std::optional<Expressions::Bits> Expressions::expanded(Element to, Piece from) {
     return Bits{call(helpers_.use(helper), word, Text{std::to_string(lane / group)}), lane % group * bits_of(to)};
 }
 
-/// Up to 32 bits of narrow floats.
 /// The helper that makes this many codes.
 std::string Expressions::to_e2m1(int codes, Element from, bool bounded) {
     return helpers_.use(fmt::format("e2m1x{}_from_{}{}", codes, bounded ? "bounded_" : "", name_of(from)));
 }
 
+/// Up to 32 bits of narrow floats.
 Text Expressions::narrow(Element to, std::span<const Text> values, bool bounded) {
     const Text zero{"0.0f"};
     const auto value = [&](std::size_t i) { return i < values.size() ? values[i] : zero; };

@@ -2,6 +2,7 @@
 
 #include "dsl/base/error.hpp"
 #include "dsl/host/check_where.hpp"
+#include "dsl/ir/each_warp.hpp"
 #include "dsl/ir/roles.hpp"
 #include "dsl/ir/walk.hpp"
 
@@ -62,6 +63,10 @@ void AccessChecker::check_roles(const Where& at) {
 std::string AccessChecker::order_cure(const AccessInfo& info, int thread, const SharedHistory::Touch& other) const {
     if (role_of(thread) != role_of(other.thread))
         return "only a ring orders two roles: touch the tile inside of ring.use, by the slot that it gives";
+    const int warp = thread / ir::threads_of_warp, other_warp = other.thread / ir::threads_of_warp;
+    if (warp != other_warp && ir::has_each_warp(launch_.program))
+        return "nothing orders the warps of k.each_warp: give each a piece of its own (tile[i % warps]), or add by "
+               "atomic_add";
     if (info.store && code_.accesses[other.access].store && info.place.line == code_.accesses[other.access].place.line)
         return "let the indices of a scatter name each element of a shared tile once, or add by atomic_add";
     return "a barrier is missing between the two, which lowering puts where it is needed: please report this";

@@ -12,6 +12,7 @@ namespace {
 template <class T>
 std::span<const T> put(std::byte*& at, std::span<const T> list) {
     static_assert(std::is_trivially_destructible_v<T> && sizeof(T) % 8 == 0 && alignof(T) <= 8);
+    if (list.empty()) return {};
     std::byte* const begin = at;
     for (const T& each : list) {
         new (at) T(each);
