@@ -29,7 +29,7 @@ Program recorded(const Form& f) {
         const std::int64_t rows = o.block_rows;
         const std::int64_t cols = rows == 32 ? 256 : std::max<std::int64_t>(64, o.block_columns);
         const std::int64_t groups = cols / o.block_columns;
-        k.threads(256);
+        k.threads(256, aligned ? 0 : 1);  // element by element it takes more registers than the compiler believes
         const auto [m, n] = k.grid(sf.rows(), std::max(ceil_div(hidden, cols), ceil_div(sf.groups(), groups)));
 
         const auto block = t.x.block({rows, cols}, {m, n});
