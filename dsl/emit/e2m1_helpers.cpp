@@ -77,8 +77,8 @@ Helper from_f32_of_sm100(int count, bool bounded) {
     return {name, text + fmt::format("        : \"=r\"(r)\n        : {});\n    return r;\n}}\n", inputs), {}, 100};
 }
 
-/// Two halves at once, where a value of the code's format in them is exact. `magic` is (2^m + 3) in bf16, 2^m in f16,
-/// whose exponent adds up to a multiple of 16 by itself; `factor` brings n and b to the top of each half.
+/// `magic` is (2^m + 3) in bf16, 2^m in f16, whose exponent adds up to a multiple of 16 by itself; `factor` brings n
+/// and b to the top of each half.
 struct HalfConstants {
     const char *type, *six, *minus_six, *exponent, *one, *magic, *factor;
 };
@@ -86,6 +86,7 @@ constexpr HalfConstants half_constants[] = {
     {"bf16", "0x40c040c0u", "0xc0c0c0c0u", "0xff80ff80u", "0x3f803f80u", "0x42864286u", "4160u"},
     {"f16", "0x46004600u", "0xc600c600u", "0xfc00fc00u", "0x3c003c00u", "0x60006000u", "4104u"}};
 
+/// Two halves at once, where a value of the code's format in them is exact.
 Helper top_from_halves(const HalfConstants& c, bool bounded) {
     const std::string least = fmt::format("min_{}x2", c.type), largest = fmt::format("max_{}x2", c.type);
     const std::string name = fmt::format("e2m1_top_from_{}x2", source(c.type, bounded));

@@ -25,10 +25,11 @@ using Word = std::uint32_t;
 constexpr int per_thread = 32, threads = 128;
 constexpr std::int64_t chunk = std::int64_t{1} << 28;  // elements a launch
 
-/// "y", of `to`, gets in element i the cast of the number with bits (start + i) · factor, packed by `pack`. A word of
-/// two bf16 or f16 counts as one number and gives two elements.
+/// Which values a conversion has to be right for.
 enum class Range { all, bounded };
 
+/// "y", of `to`, gets in element i the cast of the number with bits (start + i) · factor, packed by `pack`. A word of
+/// two bf16 or f16 counts as one number and gives two elements.
 ir::Program encode(Element from, Element to, int pack, Range range = Range::all) {
     Builder b(std::string("encode_") + name_of(from) + "_" + name_of(to) + "_by_" + std::to_string(pack));
     const Ref n = b.parameter(b.scalar("n", i64, threads * per_thread));
