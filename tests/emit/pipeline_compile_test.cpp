@@ -47,12 +47,8 @@ TEST_CASE("compiles: pipelines of copies, to the instructions of their engine", 
             const Compiled compiled = compile_for(column_sums(engine), target);
             INFO(target.arch() << "\n" << compiled.cuda_text << "\n" << compiled.log);
             CHECK(compiled.log.find("warning") == std::string::npos);
-            for (const runtime::CubinFacts& facts : runtime::read_cubin(compiled.cubin)) CHECK(facts.stack_bytes == 0);
-            const std::string sass = sass_of(compiled);
-            if (sass.empty()) {
-                WARN("there is no nvdisasm, so the instructions were not looked at");
-                continue;
-            }
+            const std::string sass = sass_without_stack(compiled);
+            if (sass.empty()) continue;
             INFO(sass);
             if (engine == Copies::vectors) {
                 CHECK(count_of(sass, "LDGSTS.E.BYPASS.128") == 4);  // three stages ahead of the loop, one in it

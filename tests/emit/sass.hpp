@@ -1,5 +1,6 @@
 #pragma once
 
+#include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/compiled.hpp"
+#include "runtime/cubin.hpp"
 
 namespace tessera::test {
 
@@ -25,6 +27,14 @@ inline std::string sass_of(const Compiled& compiled) {
     std::filesystem::remove(cubin);
     std::filesystem::remove(text);
     return ran ? all.str() : "";
+}
+
+/// The same of code that keeps nothing on a stack; says so where it could not be looked at.
+inline std::string sass_without_stack(const Compiled& compiled) {
+    for (const runtime::CubinFacts& facts : runtime::read_cubin(compiled.cubin)) CHECK(facts.stack_bytes == 0);
+    const std::string sass = sass_of(compiled);
+    if (sass.empty()) WARN("there is no nvdisasm, so the instructions were not looked at");
+    return sass;
 }
 
 /// How often a word stands in a text.
