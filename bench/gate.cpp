@@ -156,7 +156,7 @@ void add_counts(std::vector<Case>& cases) {
             "aux_fi", "num_aux_topk=" + std::to_string(r.extra) + ", " + r.set() + ", " + r.size(), 8 * r.tokens * r.k,
             r.tokens, r.k, r.experts, f32, {r.experts},
             [aux = r.extra](const Stream& s, const Tensor& ids, const Tensor& out) { moe::aux_fi(s, ids, out, aux); },
-            [r] { return moe::sum_counts_program(moe::count_plan(r.experts), true); }));
+            [] { return moe::aux_fi_program(); }));
 }
 
 void add_rows(std::vector<Case>& cases) {

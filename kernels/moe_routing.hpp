@@ -52,12 +52,15 @@ Program normalize_weight_program(std::int64_t topk, bool aligned = true);
 Program mask_indices_by_tp_program(std::int64_t per_rank, std::int64_t num_tp_ranks, bool aligned = true);
 Program inplace_unique_group_indices_program(std::int64_t topk);
 struct CountPlan {
-    std::int64_t shared_groups;  ///< counters of a block in shared memory, a power of two; 0: one row for all blocks
+    std::int64_t
+        shared_groups;  ///< counters of a block in shared memory, a power of two; 0: all blocks count in the result
 };
 CountPlan count_plan(std::int64_t groups);
+/// Clears the counts, while group_count begins to count.
+Program clear_counts_program();
 /// aligned: ids begin at a multiple of 16 bytes.
 Program group_count_program(const CountPlan& plan, bool aligned = true);
-/// Adds the rows of counts up, to counts or to the loads of aux_fi.
-Program sum_counts_program(const CountPlan& plan, bool loads);
+/// The loads of aux_fi out of the counts.
+Program aux_fi_program();
 
 }  // namespace tessera::moe

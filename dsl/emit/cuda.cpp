@@ -61,13 +61,6 @@ void fetch_maps(const Names& names, HelperSet& helpers, Writer& writer) {
         writer.line(fmt::format("if (threadIdx.x == 0) {}({});", helpers.use("fetch_map"), map));
 }
 
-/// Before everything that touches memory. Whoever comes next may start at once, for it waits, too.
-void wait_for_kernel_ahead(const ir::Program& program, Writer& writer) {
-    if (!program.dependent_launch) return;
-    writer.line("asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");", "for the kernel ahead, where launched early");
-    writer.line("asm volatile(\"griddepcontrol.launch_dependents;\");");
-}
-
 }  // namespace
 
 std::int64_t dynamic_shared_bytes(const ir::Program& program) {
@@ -95,7 +88,6 @@ std::string cuda_text(const ir::Program& program, const Target& target, const Cu
     }
     declare_shared(program, names, frame);
     fetch_maps(names, helpers, frame);
-    wait_for_kernel_ahead(program, frame);
     const std::string helper_text = helpers.text();
     return head + "\n\n" + helper_text + line + " {\n" + frame.text() + body.text() + "}\n";
 }

@@ -126,7 +126,7 @@ MemoryHelper Statements::helper_for(const ir::Access& access, bool load, int byt
     AccessKind kind = shared ? AccessKind::store_shared : AccessKind::store;
     if (load && shared) kind = AccessKind::load_shared;
     if (load && !shared) {
-        // Reads of the read-only path may be moved ahead of the wait for the kernel that writes what is read.
+        // Reads of the read-only path may be moved to either side of the wait for the kernel ahead.
         const bool constant = program_.tensors[static_cast<std::size_t>(access.memory)].role == ir::Role::input &&
                               !program_.dependent_launch;
         kind = constant ? AccessKind::load_read_only : AccessKind::load;
@@ -243,6 +243,13 @@ void Statements::print(const ir::MmaTile& product) {
 }
 
 void Statements::print(const ir::GridSync&) { writer_.line(helpers_.use("grid_sync") + "();"); }
+
+/// Whoever comes next may start only now: what it reads ahead of its own wait, the kernel ahead of this one has done.
+void Statements::print(const ir::KernelAheadWait&) {
+    writer_.line("asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");",
+                 "for the kernel ahead, where launched early");
+    writer_.line("asm volatile(\"griddepcontrol.launch_dependents;\");");
+}
 
 void Statements::print(const ir::ReportElement& report) {
     require_internal(report.rule >= 0 && static_cast<std::size_t>(report.rule) < program_.rules.size(),

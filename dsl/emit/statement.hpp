@@ -33,6 +33,7 @@ private:
     void print(const ir::AtomicAdd& add);
     void print(const ir::MmaTile& product);
     void print(const ir::GridSync&);
+    void print(const ir::KernelAheadWait&);
     void print(const ir::ReportElement& report);
     template <class Recorded>
     void print(const Recorded&);

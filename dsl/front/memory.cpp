@@ -4,6 +4,7 @@
 
 #include "dsl/base/error.hpp"
 #include "dsl/front/recorder.hpp"
+#include "dsl/ir/kernel_ahead.hpp"
 #include "dsl/ir/report.hpp"
 
 // Parameters, shared tiles, variables, and moving pieces of memory.
@@ -339,12 +340,25 @@ void set_threads(int threads, int least_blocks, const Place& place) {
 }
 
 void set_dependent_launch(const Place& place) {
-    ir::Program& p = Recorder::active(place).program();
+    Recorder& r = Recorder::active(place);
+    ir::Program& p = r.program();
     if (p.cooperative)
         throw UsageError(place,
                          "dependent_launch in a kernel with k.grid_sync(): a kernel whose blocks wait for each "
                          "other starts with all of them at once, not early");
+    if (r.in_loop())
+        throw UsageError(place,
+                         "dependent_launch in a loop or a condition: a kernel waits once for the one ahead of it; move "
+                         "it to the top level of the kernel");
+    if (p.dependent_launch)
+        throw UsageError(place, "dependent_launch twice: a kernel waits once for the one ahead of it; call it once");
+    if (const ir::Statement* const early = ir::meets_kernel_ahead(p))
+        throw UsageError(place,
+                         fmt::format("dependent_launch behind line {}, which does more than load inputs while the "
+                                     "kernel ahead may still run; call it ahead of that line",
+                                     early->place.line));
     p.dependent_launch = true;
+    r.append(place, ir::KernelAheadWait{});
 }
 
 void grid(const Ref* extents, int rank, Ref* indices, const Place& place) {

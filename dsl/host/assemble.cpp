@@ -296,6 +296,7 @@ private:
         add_mbarrier(s, op.mbarriers, op.stage, draft);
         numbering_.emit(std::move(draft));
     }
+    void statement(const ir::Statement&, const ir::KernelAheadWait&) {}  // one launch runs behind the other
     void statement(const ir::Statement&, const ir::ProxyFence&) {
         numbering_.emit({Kind::fence, true, nullptr, 0, {}, {}});
     }

@@ -109,6 +109,7 @@ public:
     void operator()(const MmaFence&) const {}
     void operator()(const MmaWait&) const {}
     void operator()(const ProxyFence&) const {}
+    void operator()(const KernelAheadWait&) const {}
 
 private:
     void count(int mbarriers) const {

@@ -83,6 +83,7 @@ struct Line {
     }
     std::string operator()(const Arrive& s) { return "every warp arrives at " + mbarrier(s.mbarriers, s.stage); }
     std::string operator()(const GridSync&) { return "grid sync"; }
+    std::string operator()(const KernelAheadWait&) { return "wait for the kernel ahead"; }
     std::string operator()(const Assign& s) { return names.variable(s.variable) + " = " + text(s.value); }
     std::string operator()(const Report& s) {
         return report(s.rule) + text.view(s.view) + " where " + text(s.bad) + ", value " + text(s.value);

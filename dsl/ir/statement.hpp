@@ -182,8 +182,9 @@ struct CommitCopies {
     int mbarriers = -1;
     Ref stage = nullptr;
 };
-struct GridSync {};     // every block has come here, and sees what all have written to tensors; top level only
-struct InitMbarriers {  // once in a program, ahead of all that names them
+struct GridSync {};         // every block has come here, and sees what all have written to tensors; top level only
+struct KernelAheadWait {};  // the kernel ahead in the stream is done, its writes are seen; once, at the top level
+struct InitMbarriers {      // once in a program, ahead of all that names them
     int mbarriers = -1;
     int arrivals = 1;  // that each expects in a phase
 };
@@ -195,7 +196,7 @@ struct Arrive {  // each warp of the role, once all its lanes have come here, ar
 using StatementOp =
     std::variant<For, Bind, Store, Accumulate, Assign, Report, Comment, Declare, Let, Set, LoadVector, StoreVector,
                  AtomicAdd, ReportElement, Barrier, Copy, CopyVector, WaitCopies, CommitCopies, InitMbarriers, MmaTile,
-                 GridSync, CopyBox, WarpgroupMma, MmaFence, MmaWait, Arrive, ProxyFence>;
+                 GridSync, CopyBox, WarpgroupMma, MmaFence, MmaWait, Arrive, ProxyFence, KernelAheadWait>;
 
 struct Statement {
     Place place;

@@ -45,6 +45,7 @@ void fields_of(MaybeConst<CommitCopies> auto& s, auto&& f) { f("mbarriers", s.mb
 void fields_of(MaybeConst<InitMbarriers> auto& s, auto&& f) { f("mbarriers", s.mbarriers), f("arrivals", s.arrivals); }
 void fields_of(MaybeConst<Arrive> auto& s, auto&& f) { f("mbarriers", s.mbarriers), f("stage", s.stage); }
 void fields_of(MaybeConst<GridSync> auto&, auto&&) {}
+void fields_of(MaybeConst<KernelAheadWait> auto&, auto&&) {}
 void fields_of(MaybeConst<Assign> auto& s, auto&& f) { f("variable", s.variable), f("value", s.value); }
 void fields_of(MaybeConst<Report> auto& s, auto&& f) {
     f("rule", s.rule), f("view", s.view), f("bad", s.bad), f("value", s.value);

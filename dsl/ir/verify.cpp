@@ -4,6 +4,7 @@
 
 #include "dsl/base/error.hpp"
 #include "dsl/ir/each_warp.hpp"
+#include "dsl/ir/kernel_ahead.hpp"
 #include "dsl/ir/roles.hpp"
 #include "dsl/ir/tensor_core.hpp"
 #include "dsl/ir/verify_scopes.hpp"
@@ -305,6 +306,7 @@ public:
     void operator()(const MmaFence& s) { declared(s.arrays); }
     void operator()(const MmaWait& s) { declared(s.arrays); }
     void operator()(const ProxyFence&) { in_stage(Stage::lowered); }
+    void operator()(const KernelAheadWait&) {}  // verify_kernel_ahead
 
 private:
     void declared(const std::vector<int>& arrays) {
@@ -454,6 +456,7 @@ void verify(const Program& program) {
         const Statement* const first = program.body.empty() ? nullptr : &program.body.back();
         if (fault) detail::Diagnosis{program, first}.fail(fault->rule, nullptr, fault->text.c_str());
     }
+    verify_kernel_ahead(program);
     if (program.stage != Stage::lowered) return;
     detail::verify_control(program);
     detail::verify_products(program);

@@ -370,6 +370,7 @@ void TileCode::lower_statement(const ir::Statement& s) {
     if (const auto* a = s.as<ir::Arrive>()) return emit(ir::Arrive{a->mbarriers, e_.narrow(scalar(a->stage))});
     if (const auto* i = s.as<ir::InitMbarriers>()) return emit(*i), emit(ir::Barrier{});
     if (s.as<ir::GridSync>()) return emit(ir::GridSync{});
+    if (s.as<ir::KernelAheadWait>()) return emit(ir::KernelAheadWait{});
     if (const auto* a = s.as<ir::Assign>()) {
         const RegisterTile& state = variables_[static_cast<std::size_t>(a->variable)];
         for (const Plan::Conversion& c : plan_.conversions)

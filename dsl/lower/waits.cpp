@@ -13,7 +13,7 @@ namespace {
 bool meets_others(const ir::Statement& s) {
     if (s.as<ir::Barrier>() || s.as<ir::GridSync>() || s.as<ir::ProxyFence>() || s.as<ir::WaitCopies>() ||
         s.as<ir::CommitCopies>() || s.as<ir::InitMbarriers>() || s.as<ir::MmaFence>() || s.as<ir::WarpgroupMma>() ||
-        s.as<ir::MmaWait>() || s.as<ir::Arrive>())
+        s.as<ir::MmaWait>() || s.as<ir::Arrive>() || s.as<ir::KernelAheadWait>())
         return true;
     const auto* loop = s.as<ir::For>();
     return loop && std::any_of(loop->body.begin(), loop->body.end(), meets_others);

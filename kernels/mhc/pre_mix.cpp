@@ -56,12 +56,13 @@ public:
           sinkhorn_eps_(k.scalar<f32>("sinkhorn_eps")),
           post_mult_(k.scalar<f32>("post_mult")),
           repeat_(k.scalar<i64>("repeat")),
-          token_((k.dependent_launch(), k.threads(form.threads, 512 / form.threads), k.grid(tokens_).x)) {}
+          token_((k.threads(form.threads, 512 / form.threads), k.grid(tokens_).x)) {}
 
     void record() {
         const std::int64_t steps = ceil_div(hidden_, width_);
         auto ahead = loaded(Index(0), std::min(steps, steps_at_once));
         const std::vector<Affine> weights{affine(0), affine(1), affine(2)};
+        k_.dependent_launch();  // the splits come from the kernel ahead; all before is there already
         const Logits logits = sum_splits();
         const auto r = inverse_norm(logits.squares, static_cast<float>(m_ * hidden_), norm_eps_);
         const auto pre = pre_mix(weights[0](logits.pre * r));

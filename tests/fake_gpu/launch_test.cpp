@@ -180,6 +180,7 @@ TEST_CASE("a dependent launch tells the driver that the kernel waits by itself; 
     const Stream stream = Device::cuda(0).stream();
     auto program = test::scale_program("dependent");
     program->dependent_launch = true;
+    program->body.insert(program->body.begin(), {program->place, ir::KernelAheadWait{}});
     const CompiledKernel kernel = Engine::of(stream).compile_lowered(program);
     const Tensor x = Tensor::zeros(stream, f32, {300}), y = Tensor::empty(stream, f32, {300});
     fake::forget_calls();

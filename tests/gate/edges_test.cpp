@@ -183,7 +183,7 @@ TEST_CASE("1025 groups, and all ids in one", "[gate][C20]") {
 
 TEST_CASE("counts and loads of few and of many ids and groups: counted in shared memory, and in the result", "[gate]") {
     struct Size {
-        std::int64_t ids, groups, shared;  // counters of a block; 0: one row for all blocks
+        std::int64_t ids, groups, shared;  // counters of a block; 0: all count in the result
     };
     for (const Size& s : {Size{1, 1, 32}, Size{4096, 64, 64}, Size{4097, 65, 128}, Size{64 * 4096 * 2 + 5, 300, 512},
                           Size{64 * 4096 * 8 + 1, 40, 64}, Size{5000, 8192, 8192}, Size{5000, 8193, 0}}) {

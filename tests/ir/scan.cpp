@@ -1,9 +1,11 @@
+#include <algorithm>
+
 #include "dsl/ir/effects.hpp"
 #include "dsl/ir/equal.hpp"
 #include "dsl/ir/print.hpp"
 #include "tests/ir/verify_support.hpp"
 
-// Running sums, and grid syncs in both stages.
+// Running sums; grid syncs and waits for the kernel ahead in both stages.
 
 using namespace tessera;
 using namespace tessera::ir;
@@ -82,6 +84,61 @@ TEST_CASE("grid syncs stand at the top level of cooperative programs") {
     check_breaches(recorded);
     const Breach<Meeting<Lowered>> lowered[] = {
         {"grid-sync", "top level", [](auto& s) { s.template first<For>().body.push_back(s.statement(GridSync{})); }},
+    };
+    check_breaches(lowered);
+}
+
+namespace {
+
+/// The sample waits for the kernel ahead, at first or behind its loads.
+template <class Sample>
+struct Waiting : Sample {
+    explicit Waiting(std::size_t behind = 0) {
+        this->p.dependent_launch = true;
+        this->p.body.insert(this->p.body.begin() + static_cast<std::ptrdiff_t>(behind), wait());
+    }
+    Statement wait() { return this->statement(KernelAheadWait{}); }
+};
+
+}  // namespace
+
+TEST_CASE("a wait for the kernel ahead prints, touches nothing and stands in both stages") {
+    const Waiting<Recorded> recorded;
+    const Waiting<Lowered> lowered;
+    CHECK(verdict(recorded.p) == "");
+    CHECK(verdict(lowered.p) == "");
+    CHECK(print_line(recorded.p, recorded.p.body.front()) == "wait for the kernel ahead");
+    CHECK_THAT(print(lowered.p), Catch::Contains(", dependent launch"));
+    CHECK(reads_of(lowered.p.body.front()).empty());
+    CHECK(writes_of(lowered.p.body.front()).empty());
+    CHECK(verdict(Waiting<Recorded>(1).p) == "");
+    CHECK_FALSE(equal(recorded.p, Waiting<Recorded>(1).p));
+}
+
+TEST_CASE("the kernel ahead is waited for once, at the top level, ahead of all that may meet it") {
+    using R = Waiting<Recorded>;
+    using L = Waiting<Lowered>;
+    const Breach<R> recorded[] = {
+        {"kernel-ahead", "waits once", [](R& s) { s.p.dependent_launch = false; }},
+        {"kernel-ahead", "waits once", [](R& s) { s.p.body.erase(s.p.body.begin()); }},
+        {"kernel-ahead", "waits once", [](R& s) { s.p.body.push_back(s.wait()); }},
+        {"kernel-ahead", "inputs alone",
+         [](R& s) { std::rotate(s.p.body.begin(), s.p.body.begin() + 1, s.p.body.end()); }},
+        {"kernel-ahead", "inputs alone",
+         [](R& s) {
+             std::rotate(s.p.body.begin(), s.p.body.begin() + 1, s.p.body.begin() + 2);
+             s.p.tensors[0].role = Role::inout;
+         }},
+    };
+    check_breaches(recorded);
+    const Breach<L> lowered[] = {
+        {"kernel-ahead", "top level",
+         [](L& s) {
+             s.p.body.erase(s.p.body.begin());
+             s.template first<For>().body.push_back(s.wait());
+         }},
+        {"kernel-ahead", "inputs alone",
+         [](L& s) { std::rotate(s.p.body.begin(), s.p.body.begin() + 1, s.p.body.end()); }},
     };
     check_breaches(lowered);
 }

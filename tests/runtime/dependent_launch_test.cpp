@@ -59,6 +59,71 @@ TEST_CASE("the text waits before all that touches memory, then lets the next ker
     CHECK_THAT(text_of(false), !Contains("griddepcontrol"));
 }
 
+namespace {
+
+/// y = ready · x, of which `ready` is loaded ahead of the wait.
+Program product_with_early_load() {
+    return record("early", [](Kernel& k) {
+        const Dim n = k.dim("n");
+        auto ready = k.input<f32>("ready", {n});
+        auto x = k.input<f32>("x", {n});
+        auto y = k.output<f32>("y", {n});
+        const auto [block] = k.grid(ceil_div(n, 128));
+        const auto early = load(ready.block({128}, {block}));
+        k.dependent_launch();
+        store(y.block({128}, {block}), early * load(x.block({128}, {block})));
+    });
+}
+
+}  // namespace
+
+TEST_CASE("what is recorded ahead of the wait runs ahead of it") {
+    const Program program = product_with_early_load();
+    const std::string text = emit::cuda_text(lower::lower(program.ir(), Target::h200()), Target::h200());
+    const std::size_t kernel = text.find("__global__"), waits = text.find(wait, kernel);
+    const std::size_t first = text.find("load_", kernel), second = text.find("load_", waits);
+    CHECK(first < waits);
+    CHECK_THAT(text.substr(first, waits - first), Contains("ready"));
+    CHECK_THAT(text.substr(second, 100), Contains("x + "));
+    CHECK(waits < text.find("store_", kernel));
+    CHECK_THAT(text, !Contains(".nc."));  // the read-only path, of which the compiler may move reads past the wait
+
+    Engine engine{Device::host()};
+    const Stream s = Stream::default_of(engine.device());
+    const Tensor x = Tensor::zeros(s, f32, {300}), y = Tensor::empty(s, f32, {300});
+    for (int i = 0; i < 300; ++i) x.as<float>()[i] = static_cast<float>(i);
+    engine.compile(product_with_early_load()).launch(s, {x, x, y}, {}, {.dependent = true});
+    for (int i = 0; i < 300; ++i) CHECK(y.as<float>()[i] == static_cast<float>(i * i));
+}
+
+TEST_CASE("a wait that stands in the wrong place is refused on its line") {
+    const auto refused = [](auto&& body) {
+        try {
+            record("early", [&](Kernel& k) {
+                auto x = k.inout<f32>("x", {128});
+                auto y = k.input<f32>("y", {128});
+                k.grid(1);
+                body(k, x, y);
+            });
+        } catch (const UsageError& e) {
+            return std::string(e.what());
+        }
+        return std::string();
+    };
+    CHECK(refused([](Kernel& k, auto&, auto& y) { load(y.block({128}, {0})), k.dependent_launch(); }) == "");
+    CHECK_THAT(refused([](Kernel& k, auto& x, auto&) { load(x.block({128}, {0})), k.dependent_launch(); }),
+               Contains("dependent_launch_test.cpp:") && Contains("dependent_launch behind line") &&
+                   Contains("more than load inputs"));
+    CHECK_THAT(refused([](Kernel& k, auto& x, auto& y) {
+                   store(x.block({128}, {0}), load(y.block({128}, {0}))), k.dependent_launch();
+               }),
+               Contains("dependent_launch behind line"));
+    CHECK_THAT(refused([](Kernel& k, auto&, auto&) { k.dependent_launch(), k.dependent_launch(); }),
+               Contains("dependent_launch twice") && Contains("call it once"));
+    CHECK_THAT(refused([](Kernel& k, auto&, auto&) { k.serial(3, [&](const Index&) { k.dependent_launch(); }); }),
+               Contains("dependent_launch in a loop or a condition"));
+}
+
 TEST_CASE("the waiting kernel compiles for both targets") {
     if (!test::has_nvrtc()) return;
     for (const Target& target : {Target::h200(), Target::b200()}) {

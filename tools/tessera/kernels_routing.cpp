@@ -83,9 +83,7 @@ std::vector<Result> run_aux(const Stream& stream, const Case& the_case) {
     return results;
 }
 
-Program aux_program(const Arguments& args, const Target&) {
-    return moe::sum_counts_program(moe::count_plan(args.number("num_experts", default_experts)), true);
-}
+Program aux_program(const Arguments&, const Target&) { return moe::aux_fi_program(); }
 
 }  // namespace
 
