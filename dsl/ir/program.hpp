@@ -123,7 +123,7 @@ struct Program {
     Place place;
     int least_blocks = 0;  // blocks of a multiprocessor that registers must leave room for; 0: the compiler decides
     int threads = 128;     // of a block
-    bool dependent_launch = false;     // waits for the kernel ahead of it in the stream before its first statement
+    bool dependent_launch = false;     // waits somewhere for the kernel ahead of it in the stream
     bool cooperative = false;          // all blocks run at once, as grid syncs need
     std::vector<TensorParam> tensors;  // launch arguments: tensors first, then scalars
     std::vector<ScalarParam> scalars;

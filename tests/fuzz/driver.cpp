@@ -112,7 +112,8 @@ private:
                                                        bytes.size() - at};
         const std::uint64_t number = numbers[below(numbers.size())] + (below(3) == 0 ? random_() % 5 - 2 : 0);
         const std::size_t width = std::size_t{1} << below(4);
-        std::memcpy(bytes.data() + at, &number, std::min(width, bytes.size() - at));
+        const std::size_t room = std::min(width, bytes.size() - at);
+        if (room > 0) std::memcpy(bytes.data() + at, &number, room);  // no bytes have no address
     }
 
     void copy_piece(Bytes& bytes, std::size_t at, const Bytes& other) {
