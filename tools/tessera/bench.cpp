@@ -25,7 +25,7 @@ std::vector<bench::Case> chosen(const std::string& what, const std::string& filt
     std::vector<bench::Case> cases;
     for (const bench::Category& category : bench::categories())
         for (bench::Case& c : category.cases())
-            if ((what == "all" || what == category.name || what == c.kernel) &&
+            if ((what == "all" || what == category.name || c.kernel == what || c.kernel.starts_with(what + ' ')) &&
                 c.name.find(filter) != std::string::npos)
                 cases.push_back(std::move(c));
     if (cases.empty()) {
