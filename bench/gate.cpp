@@ -146,7 +146,7 @@ void add_counts(std::vector<Case>& cases) {
                             {8, 9, 7970, 2, 0, 0}})
         cases.push_back(ids_case("group_count", r.set() + ", " + r.size(), 8 * r.tokens * r.k, r.tokens, r.k, r.experts,
                                  i32, {r.experts}, count,
-                                 [r] { return moe::group_count_program(moe::count_plan(r.experts)); }));
+                                 [r] { return moe::group_count_program(moe::count_plan(r.experts, r.tokens * r.k)); }));
     for (const IdsRow& r : {IdsRow{64, 4, 9907, 2, 1, 0},
                             {8, 32, 21958, 8, 1, 0},
                             {8, 9, 8126, 2, 1, 0},

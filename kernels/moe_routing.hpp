@@ -52,10 +52,10 @@ Program normalize_weight_program(std::int64_t topk, bool aligned = true);
 Program mask_indices_by_tp_program(std::int64_t per_rank, std::int64_t num_tp_ranks, bool aligned = true);
 Program inplace_unique_group_indices_program(std::int64_t topk);
 struct CountPlan {
-    std::int64_t
-        shared_groups;  ///< counters of a block in shared memory, a power of two; 0: all blocks count in the result
+    std::int64_t shared_groups;  ///< counters of a block, a power of two; 0: all blocks count in the result
+    std::int64_t ids_at_once;    ///< that a block counts in a turn
 };
-CountPlan count_plan(std::int64_t groups);
+CountPlan count_plan(std::int64_t groups, std::int64_t ids);
 /// Clears the counts, while group_count begins to count.
 Program clear_counts_program();
 /// aligned: ids begin at a multiple of 16 bytes.

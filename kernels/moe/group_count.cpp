@@ -44,33 +44,36 @@ void check_aux(const Stream& stream, const TensorView& topk_idx, std::int64_t nu
         throw UsageError(fmt::format("{}: topk_idx has {} tokens; at most 2^31 - 1", balance, tokens));
 }
 
-constexpr std::int64_t ids_at_once = 4096;  // of a block
-constexpr std::int64_t most_blocks = 256;   // that count in shared memory
+constexpr std::int64_t most_blocks = 256;  // that count in shared memory
 
 /// out: how often each id stands in `ids`. The blocks count while another kernel clears the result.
 void count(const Stream& stream, const TensorView& ids, const TensorView& out) {
     Engine& engine = Engine::of(stream);
-    const CountPlan plan = count_plan(out.extents[0]);
+    const CountPlan plan = count_plan(out.extents[0], ids.count());
     const bool aligned = reinterpret_cast<std::uintptr_t>(ids.data) % 16 == 0;
-    const std::int64_t pieces = std::max<std::int64_t>(ceil_div(ids.count(), ids_at_once), 1);
-    const Scalar blocks("blocks", plan.shared_groups > 0 ? std::min(pieces, most_blocks) : pieces);
+    const std::int64_t pieces = std::max<std::int64_t>(ceil_div(ids.count(), plan.ids_at_once), 1);
+    const std::int64_t blocks = plan.shared_groups > 0 ? std::min(pieces, most_blocks) : pieces;
+    const Scalar numbers[] = {Scalar("blocks", blocks), Scalar("turns", ceil_div(pieces, blocks))};
+    const std::span<const Scalar> scalars(numbers, plan.shared_groups > 0 ? 2 : 1);
     TensorView flat = ids;
     flat.extents = {ids.count()}, flat.strides = {1};
+    const TensorRef tensors[] = {flat, out};
     engine.kernel(stream, KernelId(clear, {}), clear_counts_program).launch(stream, {out});
     engine
-        .kernel(stream, KernelId(count_groups, {plan.shared_groups, aligned}),
+        .kernel(stream, KernelId(count_groups, {plan.shared_groups, plan.ids_at_once, aligned}),
                 [&] { return group_count_program(plan, aligned); })
-        .launch(stream, {flat, out}, {blocks}, {.dependent = true});
+        .launch(stream, tensors, scalars, {.dependent = true});
 }
 
 /// Adds to the counts what the block has counted in shared memory.
-void count_in_shared(Kernel& k, const Global<i64, 1>& ids, const Index& turns, const Global<i32, 1>& counts,
-                     std::int64_t wide, const Index& block, const Index& blocks) {
+void count_in_shared(Kernel& k, const Global<i64, 1>& ids, const Global<i32, 1>& counts, const CountPlan& plan,
+                     const Index& blocks, const Index& block) {
+    const std::int64_t wide = plan.shared_groups;
     const auto own = k.shared<i32>("own", {wide});
     store(own.whole(), full({wide}, Value<i32, 0>(0)));
-    k.serial(turns, [&](const Index& turn) {
-        const auto id = load(ids.block({ids_at_once}, {turn * blocks + block}), -1);
-        atomic_add(own.window({ids_at_once}, {id}), full({ids_at_once}, Value<i32, 0>(1)));
+    k.serial(k.scalar<i64>("turns"), [&](const Index& turn) {
+        const auto id = load(ids.block({plan.ids_at_once}, {turn * blocks + block}), -1);
+        atomic_add(own.window({plan.ids_at_once}, {id}), full({plan.ids_at_once}, Value<i32, 0>(1)));
     });
     k.dependent_launch();
     const auto sum = load(own.whole());
@@ -79,10 +82,11 @@ void count_in_shared(Kernel& k, const Global<i64, 1>& ids, const Index& turns, c
 
 }  // namespace
 
-CountPlan count_plan(std::int64_t groups) {
-    constexpr std::int64_t most_shared = 8192, fewest = 32;
+CountPlan count_plan(std::int64_t groups, std::int64_t ids) {
+    constexpr std::int64_t most_shared = 8192, fewest = 32, few_ids = 32768;
     const auto wide = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(groups, fewest))));
-    return {wide > most_shared ? 0 : wide};
+    // Few ids are counted soonest by many blocks, whose sums then meet in the result; of many, these would be too many.
+    return {wide > most_shared ? 0 : wide, ids <= few_ids ? 1024 : 4096};
 }
 
 Program clear_counts_program() {
@@ -99,17 +103,17 @@ Program clear_counts_program() {
 
 Program group_count_program(const CountPlan& plan, bool aligned) {
     return record(count_groups, [=](Kernel& k) {
+        const std::int64_t each = plan.ids_at_once;
         const Dim count = k.dim("count");
         const auto ids = k.input<i64>("ids", {count}, {.align = aligned ? 16 : 8});
         const auto counts = k.inout<i32>("counts", {k.dim("groups")}, {.align = 4});
         const Index blocks = k.scalar<i64>("blocks");
-        k.threads(512);
+        k.threads(each > 1024 ? 512 : 256);
         const auto [m] = k.grid(blocks);
-        const Index turns = (ceil_div(count, ids_at_once) + (blocks - 1)) / blocks;
-        if (plan.shared_groups > 0) return count_in_shared(k, ids, turns, counts, plan.shared_groups, m, blocks);
-        const auto id = load(ids.block({ids_at_once}, {m}), -1);
+        if (plan.shared_groups > 0) return count_in_shared(k, ids, counts, plan, blocks, m);
+        const auto id = load(ids.block({each}, {m}), -1);
         k.dependent_launch();
-        atomic_add(counts.window({ids_at_once}, {id}), full({ids_at_once}, Value<i32, 0>(1)));
+        atomic_add(counts.window({each}, {id}), full({each}, Value<i32, 0>(1)));
     });
 }
 

@@ -188,7 +188,7 @@ TEST_CASE("counts and loads of few and of many ids and groups: counted in shared
     for (const Size& s : {Size{1, 1, 32}, Size{4096, 64, 64}, Size{4097, 65, 128}, Size{64 * 4096 * 2 + 5, 300, 512},
                           Size{64 * 4096 * 8 + 1, 40, 64}, Size{5000, 8192, 8192}, Size{5000, 8193, 0}}) {
         INFO(s.ids << " ids, " << s.groups << " groups");
-        CHECK(moe::count_plan(s.groups).shared_groups == s.shared);
+        CHECK(moe::count_plan(s.groups, s.ids).shared_groups == s.shared);
         Ids ids(static_cast<std::size_t>(s.ids));
         std::vector<std::int32_t> expected(static_cast<std::size_t>(s.groups));
         for (std::size_t i = 0; i < ids.size(); ++i) {

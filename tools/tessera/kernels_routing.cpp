@@ -15,7 +15,7 @@ Rule millionth(const Case&, const std::string&) {
     return rule;
 }
 
-constexpr std::int64_t default_topk = 8, default_experts = 256;
+constexpr std::int64_t default_topk = 8, default_experts = 256, default_ids = 65536;
 
 std::vector<Result> run_normalize(const Stream& stream, const Case& the_case) {
     const DeviceTensor weights(stream, *the_case.input("topk_weights"));
@@ -69,8 +69,9 @@ std::vector<Result> run_count(const Stream& stream, const Case& the_case) {
 }
 
 Program count_program(const Arguments& args, const Target&) {
-    return moe::group_count_program(moe::count_plan(args.number("num_groups", default_experts)),
-                                    args.flag("aligned", true));
+    return moe::group_count_program(
+        moe::count_plan(args.number("num_groups", default_experts), args.number("ids", default_ids)),
+        args.flag("aligned", true));
 }
 
 std::vector<Result> run_aux(const Stream& stream, const Case& the_case) {
@@ -120,7 +121,7 @@ void add_routing_kernels(std::vector<KernelEntry>& table) {
                      unique_program});
     table.push_back({"group_count",
                      "how often each id occurs",
-                     {"num_groups"},
+                     {"num_groups", "ids"},
                      {},
                      {"group_idx"},
                      {"out"},
