@@ -5,13 +5,14 @@
 // A token's residual times the rows of fn, and the sum of its squares, in one reading of the residual: BF16 values are
 // exact in TF32, and what is unpacked for the product is squared on the way. A block has 128 tokens and one split of K;
 // what it needs of both tensors comes, in boxes, by a pipeline deep enough to keep memory busy with one block a
-// multiprocessor.
+// multiprocessor, and which leaves room for blocks of the kernel behind it: of those that wait for the products, the
+// first channels are then on their way.
 
 namespace tessera::mhc {
 
 namespace {
 
-constexpr int threads = 128, stages = 4;
+constexpr int threads = 128, stages = 3;
 constexpr std::int64_t rows = norm_product_rows, step = norm_product_step;
 
 // Rows of K are seen as rows of 128 bytes, one behind the other, which is what the copy engine swizzles: a box has
@@ -32,6 +33,7 @@ Program norm_product_program(const NormForm& form) {
         const auto products = k.output<f32>("products", {splits, tokens, form.columns}, {.align = 4});
         const auto squares = k.output<f32>("squares", {splits, tokens}, {.align = 4});
         k.threads(threads, 1);
+        k.dependent_launch();
         const auto [tile, split] = k.grid(ceil_div(tokens, rows), splits);
         const std::int64_t blocks = ceil_div(form.inner, step);
         const Index first = split * blocks / splits, last = (split + 1) * blocks / splits;

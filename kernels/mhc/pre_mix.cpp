@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <vector>
 
@@ -21,8 +22,12 @@ constexpr const char* function = "mhc_pre_mix";
 
 /// Channels of a step: 8 a thread.
 constexpr std::int64_t per_thread = 8;
-/// Steps whose loads are under way together.
-constexpr std::int64_t steps_at_once = 2;
+/// Steps whose loads are under way together: as many as registers hold. Streams that are no power of two take more of
+/// these for their mixes.
+std::int64_t steps_at_once(std::int64_t streams, std::int64_t steps) {
+    const std::int64_t loads = std::has_single_bit(static_cast<std::uint64_t>(streams)) ? 16 : 8;
+    return std::clamp<std::int64_t>(loads / streams, 1, steps);
+}
 /// More splits than these are loaded all together, by all threads, and summed out of shared memory.
 constexpr std::int64_t most_direct = 8;
 
@@ -32,6 +37,11 @@ int threads_for(std::int64_t tokens, std::int64_t hidden, std::int64_t multiproc
     return tokens <= 8 * multiprocessors && hidden > 512 ? 128 : 64;
 }
 
+/// Threads of a multiprocessor that registers leave room for.
+int resident_threads(std::int64_t streams) {
+    return streams > 4 && !std::has_single_bit(static_cast<std::uint64_t>(streams)) ? 256 : 512;
+}
+
 class PreMix {
 public:
     PreMix(Kernel& k, const PreMixForm& form)
@@ -39,6 +49,8 @@ public:
           m_(form.streams),
           hidden_(form.hidden),
           width_(form.threads * per_thread),
+          steps_(ceil_div(hidden_, width_)),
+          steps_at_once_(steps_at_once(m_, steps_)),
           at_once_(form.at_once),
           tile_({form.streams, form.bounded, form.aligned}),
           tokens_(k.dim("tokens")),
@@ -56,23 +68,26 @@ public:
           sinkhorn_eps_(k.scalar<f32>("sinkhorn_eps")),
           post_mult_(k.scalar<f32>("post_mult")),
           repeat_(k.scalar<i64>("repeat")),
-          token_((k.threads(form.threads, 512 / form.threads), k.grid(tokens_).x)) {}
+          token_((k.threads(form.threads, resident_threads(m_) / form.threads), k.grid(tokens_).x)) {}
 
     void record() {
-        const std::int64_t steps = ceil_div(hidden_, width_);
-        auto ahead = loaded(Index(0), std::min(steps, steps_at_once));
+        auto ahead = loaded(Index(0), steps_at_once_);
         const std::vector<Affine> weights{affine(0), affine(1), affine(2)};
         k_.dependent_launch();  // the splits come from the kernel ahead; all before is there already
         const Logits logits = sum_splits();
         const auto r = inverse_norm(logits.squares, static_cast<float>(m_ * hidden_), norm_eps_);
         const auto pre = pre_mix(weights[0](logits.pre * r));
         store(post_[token_].block({m_}, {0}), sigmoid(weights[1](logits.post * r)) * post_mult_);
-        comb_mix(weights[2](logits.comb * r));
         mix(ahead, Index(0), pre);
-        const std::int64_t groups = (steps - 1) / steps_at_once;  // that are left
-        k_.serial(groups, [&](Index g) {
-            const Index first = (g + 1) * steps_at_once;
-            mix(loaded(first, steps_at_once), first, pre);
+        // comb takes long and needs no memory: the next channels are under way meanwhile.
+        const std::int64_t next = std::min(steps_ - steps_at_once_, steps_at_once_);
+        if (next > 0) ahead = loaded(Index(steps_at_once_), next);
+        comb_mix(weights[2](logits.comb * r));
+        if (next > 0) mix(ahead, Index(steps_at_once_), pre);
+        const std::int64_t groups = ceil_div(steps_, steps_at_once_);
+        k_.serial(std::max<std::int64_t>(groups - 2, 0), [&](Index g) {
+            const Index first = (g + 2) * steps_at_once_;
+            mix(loaded(first, steps_at_once_), first, pre);
         });
     }
 
@@ -160,7 +175,7 @@ private:
     }
 
     Kernel& k_;
-    std::int64_t m_, hidden_, width_, at_once_;
+    std::int64_t m_, hidden_, width_, steps_, steps_at_once_, at_once_;
     SinkhornTile tile_;
     Dim tokens_, splits_;
     Global<f32, 3> products_;

@@ -4,11 +4,13 @@
 #include <new>
 
 // Every operator new of this program, its libraries included, comes through here; those that do not throw too, since
-// a sanitizer brings its own of each that is not here, whose memory the deletes below must not free.
+// a sanitizer brings its own of each that is not here, whose memory the deletes below must not free. The thread
+// sanitizer lets nobody replace them.
 
 namespace {
 thread_local constinit long count = 0;
 
+#ifndef TESSERA_THREAD_SANITIZER
 void* counted(std::size_t bytes) {
     ++count;
     return std::malloc(bytes > 0 ? bytes : 1);
@@ -22,10 +24,12 @@ void* not_null(void* memory) {
     if (memory == nullptr) throw std::bad_alloc();
     return memory;
 }
+#endif
 }  // namespace
 
 long tessera::test::allocations_of_thread() { return count; }
 
+#ifndef TESSERA_THREAD_SANITIZER
 void* operator new(std::size_t bytes) { return not_null(counted(bytes)); }
 void* operator new[](std::size_t bytes) { return not_null(counted(bytes)); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) { return not_null(counted(bytes, alignment)); }
@@ -42,3 +46,4 @@ void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory
 void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#endif
