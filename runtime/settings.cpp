@@ -19,7 +19,7 @@ namespace {
 using Kind = Setting::Kind;
 
 constexpr std::array settings = {
-    Setting{"TESSERA_CACHE", "on", "on or off: keep compiled kernels on disk", Kind::on_off},
+    Setting{"TESSERA_CACHE", "on", "keep compiled kernels on disk", Kind::on_off},
     Setting{"TESSERA_CACHE_DIR", "", "folder of the cubin cache; unset: $XDG_CACHE_HOME/tessera, else ~/.cache/tessera",
             Kind::folder},
     Setting{"TESSERA_CACHE_SIZE", "1G",
@@ -34,8 +34,7 @@ constexpr std::array settings = {
             "libcupti itself or the folder that holds it, with which `tessera bench` times; unset: searched for",
             Kind::file_or_folder},
     Setting{"TESSERA_LINEINFO", "off",
-            "on or off: compile kernels with line information for profilers, and keep the CUDA text that it names",
-            Kind::on_off},
+            "compile kernels with line information for profilers, and keep the CUDA text that it names", Kind::on_off},
     Setting{"TESSERA_KEEP_SOURCE", "",
             "folder into which the CUDA text of every compiled kernel is written; unset: none, but with "
             "TESSERA_LINEINFO the folder source of the cubin cache",
@@ -44,11 +43,11 @@ constexpr std::array settings = {
             "bytes of GPU memory, with K, M or G, that a stream keeps for its next tensors; 0: none, which "
             "compute-sanitizer needs to see the use of a tensor that was given up",
             Kind::bytes},
-    Setting{"TESSERA_HOST_CHECK", "1", "1 or 0: the host executor checks bounds, alignment and shared-memory races",
+    Setting{"TESSERA_HOST_CHECK", "on", "the host executor checks bounds, alignment and shared-memory races",
             Kind::on_off},
     Setting{"TESSERA_HOST_WORKERS", "0", "threads of the host executor; 0: one for each core", Kind::count},
-    Setting{"TESSERA_VERBOSE", "off",
-            "on or off: a line on stderr for every kernel looked up (name, key, hit or miss, ms)", Kind::on_off},
+    Setting{"TESSERA_VERBOSE", "off", "a line on stderr for every kernel looked up (name, key, hit or miss, ms)",
+            Kind::on_off},
 };
 
 constexpr std::array variables = {
@@ -115,6 +114,11 @@ std::span<const Setting> settings_table() { return settings; }
 
 std::span<const Setting> system_variables() { return variables; }
 
+std::string description(const Setting& setting) {
+    const std::string meaning = setting.meaning;
+    return setting.kind == Kind::on_off ? "on or off (or 1 or 0): " + meaning : meaning;
+}
+
 std::optional<std::string> environment(std::string_view name) {
     const Setting* row = find(settings, name);
     if (!row) row = find(variables, name);
@@ -128,7 +132,7 @@ bool setting_on(std::string_view name) {
     const Setting& row = row_of(name);
     const std::string text = text_or_default(row);
     const auto on = parse_switch(text);
-    if (!on) refuse(row, text, "a switch: on, off, 1, 0, true, false, yes or no is expected");
+    if (!on) refuse(row, text, "a switch: on or off is expected; 1, true and yes, or 0, false and no, mean the same");
     return *on;
 }
 

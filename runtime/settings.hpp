@@ -15,9 +15,12 @@ struct Setting {
     enum class Kind : std::uint8_t { text, on_off, bytes, count, file_or_folder, folder };
     const char* name;
     const char* default_value;  // as a user would write it; "" means unset
-    const char* meaning;
+    const char* meaning;        // of a switch: what is done when it is on
     Kind kind = Kind::text;
 };
+
+/// What a setting means and, of a switch, how it is written.
+std::string description(const Setting& setting);
 
 /// Every TESSERA_… setting, in the order in which `tessera doctor` prints them.
 std::span<const Setting> settings_table();

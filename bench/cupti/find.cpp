@@ -1,7 +1,6 @@
 #include "bench/cupti/find.hpp"
 
 #include <fmt/format.h>
-#include <optional>
 
 #include "dsl/base/error.hpp"
 #include "runtime/library_folders.hpp"
@@ -20,31 +19,41 @@ std::optional<fs::path> library_in(const fs::path& folder) {
     return std::nullopt;
 }
 
+LibrarySearch search_setting(const fs::path& setting) {
+    LibrarySearch search;
+    search.looked.push_back(setting.native());
+    std::error_code error;
+    search.path = fs::is_regular_file(setting, error) ? setting : library_in(setting);
+    if (!search.path)
+        search.problem = fmt::format(
+            "TESSERA_CUPTI is \"{}\", where there is no libcupti; correct it, or unset it to search the usual folders",
+            setting.native());
+    return search;
+}
+
 }  // namespace
 
-fs::path find_library() {
-    std::optional<fs::path> found;
-    if (const auto setting = runtime::setting_path("TESSERA_CUPTI")) {
-        std::error_code error;
-        found = fs::is_regular_file(*setting, error) ? setting : library_in(*setting);
-        if (!found)
-            throw UsageError(
-                fmt::format("TESSERA_CUPTI is \"{}\", where there is no libcupti; correct it, or unset it "
-                            "to search the usual folders",
-                            setting->native()));
-        return *found;
-    }
+LibrarySearch search_library() {
+    if (const auto setting = runtime::setting_path("TESSERA_CUPTI")) return search_setting(*setting);
+    LibrarySearch search;
     const runtime::LibraryPlaces places{
         "cupti", {"lib64", "extras/CUPTI/lib64"}, {"nvidia/cu13/lib", "nvidia/cuda_cupti/lib"}};
     runtime::visit_library_folders(places, [&](const fs::path& folder) {
-        found = library_in(folder);
-        return found.has_value();
+        search.looked.push_back(folder.native());
+        search.path = library_in(folder);
+        return search.path.has_value();
     });
-    if (!found)
-        throw UsageError(
+    if (!search.path)
+        search.problem =
             "there is no libcupti; install a CUDA toolkit or the Python wheel nvidia-cuda-cupti, or name the folder "
-            "that holds it in TESSERA_CUPTI");
-    return *found;
+            "that holds it in TESSERA_CUPTI";
+    return search;
+}
+
+fs::path find_library() {
+    const LibrarySearch search = search_library();
+    if (!search.path) throw UsageError(search.problem);
+    return *search.path;
 }
 
 }  // namespace tessera::bench::cupti

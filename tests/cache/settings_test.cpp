@@ -18,6 +18,9 @@ TEST_CASE("settings: the table names every setting once, with a meaning") {
         CHECK(std::string(row.name).starts_with("TESSERA_"));
         CHECK(std::string(row.meaning).size() > 10);
         CHECK(names.insert(row.name).second);
+        if (row.kind != Setting::Kind::on_off) continue;
+        CHECK((row.default_value == std::string("on") || row.default_value == std::string("off")));
+        CHECK(description(row).starts_with("on or off (or 1 or 0): "));
     }
     for (const char* name : {"TESSERA_CACHE", "TESSERA_CACHE_DIR", "TESSERA_CACHE_SIZE", "TESSERA_CACHE_BUNDLE",
                              "TESSERA_NVRTC", "TESSERA_LINEINFO", "TESSERA_KEEP_SOURCE", "TESSERA_MEMORY_CACHE",
@@ -56,8 +59,10 @@ TEST_CASE("settings: a bad value is a UsageError that names the setting, the val
     for (const char* text : {"maybe", "2", "onn", " on"}) {
         ScopedEnvironment set{{"TESSERA_CACHE", text}};
         CHECK_THROWS_AS(CacheSettings::from_environment(), UsageError);
-        CHECK_THROWS_WITH(setting_on("TESSERA_CACHE"), Contains("TESSERA_CACHE is \"" + std::string(text) + "\"") &&
-                                                           Contains("on, off") && Contains("unset it"));
+        CHECK_THROWS_WITH(setting_on("TESSERA_CACHE"),
+                          Contains("TESSERA_CACHE is \"" + std::string(text) + "\"") &&
+                              Contains("on or off is expected; 1, true and yes, or 0, false and no, mean the same") &&
+                              Contains("unset it"));
     }
     for (const char* text : {"G", "-1", "1.5G", "1T", "8589934592G", "99999999999999999999", "1GB", "1 G"}) {
         ScopedEnvironment set{{"TESSERA_CACHE_SIZE", text}};

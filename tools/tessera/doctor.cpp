@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "bench/cupti/find.hpp"
+#include "bench/cupti/recorder.hpp"
 #include "dsl/base/error.hpp"
 #include "runtime/cache/bundle.hpp"
 #include "runtime/cache/cubin_cache.hpp"
@@ -70,6 +71,19 @@ void print_nvrtc() {
     }
 }
 
+/// The bench's clock; without it the bench takes another, so that its absence is no fault.
+void print_cupti() {
+    const bench::cupti::LibrarySearch search = bench::cupti::search_library();
+    if (!search.path) {
+        line("CUPTI", search.problem);
+        for (const std::string& folder : search.looked) line("", "looked in " + folder);
+        line("", "needed for `tessera bench --clock cupti` only; without it the bench times replays of graphs");
+        return;
+    }
+    line("CUPTI", search.path->string());
+    line("", bench::cupti::Recorder(*search.path).name());
+}
+
 void print_cache() {
     const runtime::CubinCache cache;
     const std::string folder = cache.settings().folder.string();
@@ -107,7 +121,7 @@ void print_settings(const char* title, std::span<const runtime::Setting> table) 
         const auto value = runtime::environment(setting.name);
         const std::string standard = *setting.default_value ? setting.default_value : "unset";
         fmt::print("  {:<22} {}\n", setting.name, value ? *value : standard + " (default)");
-        fmt::print("  {:<22}   {}\n", "", setting.meaning);
+        fmt::print("  {:<22}   {}\n", "", runtime::description(setting));
         if (const std::string problem = runtime::setting_problem(setting); !problem.empty())
             fmt::print("  {:<22}   WRONG: {}\n", "", problem);
     }
@@ -118,11 +132,9 @@ void print_settings(const char* title, std::span<const runtime::Setting> table) 
 int doctor() {
     section("driver", print_driver);
     section("NVRTC", print_nvrtc);
+    section("CUPTI", print_cupti);
     section("cache", print_cache);
     section("bundle", print_bundle);
-    section("CUPTI", [] {
-        if (runtime::environment("TESSERA_CUPTI")) line("CUPTI", bench::cupti::find_library().string());
-    });
     const auto disassembler = find_disassembler();
     line("disassembler", disassembler ? disassembler->string() : "none (needed for `show --stage sass` only)");
     print_settings("settings (environment variables)", runtime::settings_table());
