@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <iterator>
+#include <sstream>
 
 #include "runtime/settings.hpp"
 #include "tests/support/scoped_environment.hpp"
@@ -13,6 +15,11 @@ namespace tessera::tool_test {
 namespace {
 
 std::string golden(const std::string& name) { return std::string(TESSERA_GOLDEN_FOLDER) + "/" + name + ".safetensors"; }
+
+std::vector<std::string> words_of(const std::string& line) {
+    std::istringstream text(line);
+    return {std::istream_iterator<std::string>(text), {}};
+}
 
 /// A golden case in `folder` of which the kernel, by its name, is none that there will ever be.
 std::string case_of_no_kernel(const Folder& folder) {
@@ -33,15 +40,41 @@ TEST_CASE("wrong usage is exit code 2 and help is 0") {
     CHECK(tessera({"frobnicate"}).error ==
           "tessera: there is no subcommand \"frobnicate\"; `tessera --help` says what there is\n");
     CHECK(tessera({"cache", "frobnicate"}).error ==
-          "tessera: cache has no subcommand \"frobnicate\"; `tessera --help` says what there is\n");
+          "tessera: cache has no subcommand \"frobnicate\"; `tessera cache --help` says what there is\n");
     CHECK(tessera({"verify"}).code == 2);
+    CHECK(tessera({"cache", "import"}).error ==
+          "tessera: path is required; `tessera cache import --help` says what there is\n");
     CHECK(tessera({"list", "--nonsense"}).error.find("--nonsense") != std::string::npos);
     CHECK(tessera({"quantize", "a"}).code == 2);
-    for (const char* command : {"list", "show", "run", "verify", "quantize", "bench", "cache", "doctor"}) {
-        const Outcome help = tessera({command, "--help"});
+}
+
+TEST_CASE("every help says in words what is taken, and its example is right") {
+    for (const std::string command :
+         {"list", "show", "run", "verify", "quantize", "bench", "doctor", "cache ls", "cache clear", "cache verify",
+          "cache prune", "cache warm", "cache export", "cache import"}) {
+        INFO(command);
+        std::vector<std::string> words = words_of(command);
+        words.emplace_back("--help");
+        const Outcome help = tessera(words);
         CHECK(help.code == 0);
-        CHECK(help.output.size() > 80);
+        for (const char* raw : {"TEXT", "INT", "UINT", "FLOAT", "REQUIRED"})
+            CHECK(help.output.find(raw) == std::string::npos);
+        std::istringstream lines(help.output);
+        std::string line, example;
+        while (std::getline(lines, line)) {
+            CHECK(line.size() <= 100);
+            if (line.starts_with("Example: tessera " + command)) example = line.substr(sizeof "Example: tessera");
+        }
+        REQUIRE(!example.empty());
+        // All words of the example are understood if a word after them is the only one that is not.
+        words = words_of(example);
+        words.emplace_back("--no-such-option");
+        const Outcome refused = tessera(words);
+        CHECK(refused.code == 2);
+        CHECK(refused.error.starts_with("tessera: The following argument was not expected: --no-such-option;"));
     }
+    CHECK(tessera({"cache", "--help"}).output.find("TESSERA_CACHE_DIR") != std::string::npos);
+    CHECK(tessera({"--help-all"}).code == 0);
 }
 
 TEST_CASE("bench refuses what it would not measure") {
@@ -63,8 +96,10 @@ TEST_CASE("bench refuses what it would not measure") {
           "tessera: --compile and --host measure different things; name one\n");
     CHECK(tessera({"bench", "--host", "--clock", "graph"}).error ==
           "tessera: --host measures no device time and takes no --clock; leave it out\n");
-    CHECK(tessera({"bench", "nothing", "--host"}).error.find("there are no cases of nothing; name a category (quant") !=
-          std::string::npos);
+    CHECK(tessera({"bench", "nothing", "--host"})
+              .error.find("there are no cases of nothing; name all, a category (quant") != std::string::npos);
+    CHECK(tessera({"bench", "mhc_expand", "--host"})
+              .error.ends_with("the kernel of a row: mhc_expand_bwd, mhc_expand_fwd\n"));
     const std::string filtered = tessera({"bench", "quant", "nonsense", "--host"}).error;
     CHECK(filtered.find("no case of quant has \"nonsense\" in its name; names are such as \"") != std::string::npos);
 }
@@ -79,6 +114,7 @@ TEST_CASE("list and doctor print what there is") {
     CHECK(doctor.code == 0);
     CHECK(doctor.output.find("NVRTC") != std::string::npos);
     CHECK(doctor.output.find("TESSERA_CACHE_DIR") != std::string::npos);
+    CHECK(doctor.output.find("\nCUPTI ") != std::string::npos);
 }
 
 TEST_CASE("show refuses numbers that no shape has, and never ends without a word") {

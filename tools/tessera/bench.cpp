@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <set>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,26 +21,40 @@ namespace tessera::tool {
 
 namespace {
 
-/// Cases of a category, of a kernel, or all; a second word narrows them by their names.
+std::string first_word(const std::string& text) { return text.substr(0, text.find(' ')); }
+
+/// First words of the rows whose kernel may have been meant; of all, if none is like it.
+std::set<std::string> kernels_like(const std::string& what) {
+    std::set<std::string> like, all;
+    for (const bench::Category& category : bench::categories())
+        for (const bench::Case& c : category.cases()) {
+            const std::string word = first_word(c.kernel);
+            all.insert(word);
+            if (word.find(what) != std::string::npos || what.find(word) != std::string::npos) like.insert(word);
+        }
+    return like.empty() ? all : like;
+}
+
+/// Cases of a category, of a kernel (the first word of their rows), or all; a filter narrows them by their names.
 std::vector<bench::Case> chosen(const std::string& what, const std::string& filter) {
     std::vector<bench::Case> cases;
-    for (const bench::Category& category : bench::categories())
+    std::vector<std::string> categories;
+    for (const bench::Category& category : bench::categories()) {
+        categories.emplace_back(category.name);
         for (bench::Case& c : category.cases())
-            if ((what == "all" || what == category.name || c.kernel == what || c.kernel.starts_with(what + ' ')) &&
+            if ((what == "all" || what == category.name || c.kernel == what || first_word(c.kernel) == what) &&
                 c.name.find(filter) != std::string::npos)
                 cases.push_back(std::move(c));
-    if (cases.empty()) {
-        if (!filter.empty() && !chosen(what, "").empty())
-            throw UsageError(fmt::format(
-                "no case of {} has \"{}\" in its name; names are such as \"{}\", as `tessera bench` prints them", what,
-                filter, chosen(what, "").front().name));
-        std::string names;
-        for (const bench::Category& category : bench::categories()) names += " " + category.name;
-        throw UsageError(
-            fmt::format("there are no cases of {}; name a category ({}), a kernel of `tessera list`, or all", what,
-                        names.substr(1)));
     }
-    return cases;
+    if (!cases.empty()) return cases;
+    if (!filter.empty()) {
+        const std::vector<bench::Case> unfiltered = chosen(what, "");
+        throw UsageError(fmt::format(
+            "no case of {} has \"{}\" in its name; names are such as \"{}\", as `tessera bench` prints them", what,
+            filter, unfiltered.front().name));
+    }
+    throw UsageError(fmt::format("there are no cases of {}; name all, a category ({}), or the kernel of a row: {}",
+                                 what, fmt::join(categories, ", "), fmt::join(kernels_like(what), ", ")));
 }
 
 int on_host(const std::vector<bench::Case>& cases) {
@@ -141,7 +156,10 @@ int bench(const BenchRequest& request) {
     if (request.host) return on_host(cases);
     const Device device = Device::parse(request.device);
     if (device.is_host())
-        throw UsageError("device times need a GPU and there is none; use --host for the host executor's speed");
+        throw UsageError(
+            "device times need a GPU and there is none; use --host for the host executor's speed, or --compile for "
+            "what "
+            "making kernels costs");
     const Stream stream = device.stream();
     bench::Runner runner(stream, bench::clock_kind(request.clock));
     const bench::Figures figures;

@@ -13,7 +13,9 @@ int list_kernels() {
         if (!options.empty()) fmt::print("{:<34} {}\n", "", options);
     }
     fmt::print(
-        "\n`show` takes in (type of the input) and aligned (true, or false for the narrow specialisation) too.\n");
+        "\n`show` takes in (type of the input) and aligned (true, or false for the narrow specialisation) too.\n"
+        "A wrong value is answered with what the option takes: `tessera show per_token_cast 'fmt=?'`.\n"
+        "Options of which `show` takes no note are values of a launch, for `run` and `verify`.\n");
     return 0;
 }
 
