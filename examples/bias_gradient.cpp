@@ -7,6 +7,8 @@
 #include <tessera/runtime.hpp>
 #include <vector>
 
+#include "usage.hpp"
+
 using namespace tessera;
 
 Program bias_gradient(std::int64_t hidden) {
@@ -37,7 +39,11 @@ Program bias_gradient(std::int64_t hidden) {
     });
 }
 
-int main() try {
+int main(int argc, char** argv) try {
+    if (const auto code = answer(
+            argc, argv,
+            "bias_gradient   (checks the gradient of a bias, on the GPU or else on the host; takes no arguments)"))
+        return *code;
     const Device device = Device::best();
     const Stream stream = device.stream();
     const std::int64_t tokens = 100, hidden = 8192;

@@ -8,6 +8,8 @@
 #include <tessera/runtime.hpp>
 #include <vector>
 
+#include "usage.hpp"
+
 using namespace tessera;
 
 Program ragged_sum() {
@@ -37,7 +39,11 @@ Program ragged_sum() {
     });
 }
 
-int main() try {
+int main(int argc, char** argv) try {
+    if (const auto code =
+            answer(argc, argv,
+                   "ragged_sum   (checks sums of ragged rows, on the GPU or else on the host; takes no arguments)"))
+        return *code;
     const Device device = Device::best();
     const Stream stream = device.stream();
     const std::vector<std::int64_t> lengths = {0, 1, 31, 32, 33, 1000, 255, 256, 257};

@@ -1,11 +1,12 @@
 // RMSNorm as a kernel of one's own: y = x / √(mean(x²) + eps) · w, one row a block.
 
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <tessera/dsl.hpp>
 #include <tessera/runtime.hpp>
 #include <vector>
+
+#include "usage.hpp"
 
 using namespace tessera;
 
@@ -27,7 +28,12 @@ Program rms_norm(std::int64_t hidden) {
 }
 
 int main(int argc, char** argv) try {
-    if (argc > 1 && std::strcmp(argv[1], "--cuda") == 0) {  // the text that is compiled for an H200
+    if (const auto code = answer(argc, argv,
+                                 "rms_norm [--cuda]   (checks a kernel, on the GPU or else on the host; --cuda prints "
+                                 "its text for an H200)",
+                                 {"--cuda"}))
+        return *code;
+    if (argc > 1) {  // the text that is compiled for an H200
         std::fputs(Engine::of(Device::host()).compile(rms_norm(4096)).cuda_text().c_str(), stdout);
         return 0;
     }

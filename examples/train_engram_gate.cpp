@@ -10,6 +10,8 @@
 #include <tessera/modeling.hpp>
 #include <vector>
 
+#include "usage.hpp"
+
 using namespace tessera;
 
 namespace {
@@ -137,7 +139,11 @@ bool agree(const std::vector<Batch>& data, const std::vector<float>& by_hidden, 
 
 }  // namespace
 
-int main() try {
+int main(int argc, char** argv) try {
+    if (const auto code =
+            answer(argc, argv,
+                   "train_engram_gate   (trains an Engram gate, on the GPU or else on the host; takes no arguments)"))
+        return *code;
     const Device device = Device::best();
     const Stream stream = device.stream();
     std::mt19937 random(7);
