@@ -120,6 +120,9 @@ TEST_CASE("libcupti is where the setting says, a file or a folder") {
     }
     const test::ScopedEnvironment named{{"TESSERA_CUPTI", "/nowhere"}};
     CHECK_THROWS_WITH(cupti::find_library(), Contains("TESSERA_CUPTI is \"/nowhere\", where there is no libcupti"));
+    const cupti::LibrarySearch search = cupti::search_library();
+    CHECK_FALSE(search.path);
+    CHECK(search.looked == std::vector<std::string>{"/nowhere"});
 }
 
 TEST_CASE("the time of a launch is what the GPU is busy: overlaps count once, gaps do not") {
