@@ -37,8 +37,9 @@ struct Effects {
 Effects reads_of(const Statement& statement);
 
 /// What the statement writes, wholly or in part; a Declare writes its array, a Let its local. For a loop, its body's
-/// union. A Barrier, GridSync, KernelAheadWait or ProxyFence writes nothing and a WaitCopies reads at most its mbarriers, yet nothing in
-/// shared or global memory may be moved across any of them; nor may uses of its arrays across an MmaFence or MmaWait.
+/// union. A Barrier, GridSync, KernelAheadWait or ProxyFence writes nothing and a WaitCopies reads at most its
+/// mbarriers, yet nothing in shared or global memory may be moved across any of them; nor may uses of its arrays across
+/// an MmaFence or MmaWait.
 Effects writes_of(const Statement& statement);
 
 }  // namespace tessera::ir
