@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <string_view>
 
 #include "dsl/emit/helpers.hpp"
 #include "dsl/emit/writer.hpp"
@@ -107,14 +108,31 @@ Helper top_from_halves(const HalfConstants& c, bool bounded) {
             needs};
 }
 
-/// The codes stand in the top four bits of each half; in `r` and `s` in the high halves of bytes, even ones first.
+/// Two f16 of at most eight significant bits, below 7. y · 1022 is rounded to multiples of 2⁻²⁴ (from 2 on of 2⁻²³,
+/// from 4 on of 2⁻²²); 512 times that, taken from y / 32, leaves y rounded to the code's step, times 2⁻¹⁴: as FP16,
+/// whose exponent and first bit after the point are the code. Longer y would be rounded twice.
+Helper top_from_bounded_f16() {
+    return {"e2m1_top_from_bounded_f16x2",
+            R"(__device__ __forceinline__ unsigned e2m1_top_from_bounded_f16x2(unsigned y) {
+    const unsigned z = mul_f16x2(y, 0x28002800u);
+    unsigned r;
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(mul_f16x2(y, 0x03fe03feu)), "r"(0xe000e000u), "r"(z));
+    return select_bits(0x70007000u, r << 3, z);
+}
+)",
+            {"mul_f16x2", "select_bits"}};
+}
+
+/// The codes stand in the top four bits of each half, above what means nothing; in `r` and `s` in the high halves of
+/// bytes, even ones first.
 std::vector<Helper> from_halves(const std::string& type) {
     const std::string top = fmt::format("e2m1_top_from_{}x2", type);
     const auto helper = [&](int codes, const char* body) {
         const std::string name = fmt::format("e2m1x{}_from_{}", codes, type);
         std::string text = head(name, "unsigned", codes / 2) + body;
         for (std::size_t at; (at = text.find("TOP")) != std::string::npos;) text.replace(at, 3, top);
-        return Helper{name, text, {top}};
+        return Helper{name, text,
+                      codes == 8 ? std::vector<std::string>{top, "select_bits"} : std::vector<std::string>{top}};
     };
     return {helper(2, R"(
     const unsigned r = TOP(a);
@@ -129,7 +147,7 @@ std::vector<Helper> from_halves(const std::string& type) {
             helper(8, R"(
     const unsigned r = __byte_perm(TOP(a), TOP(b), 0x7351);
     const unsigned s = __byte_perm(TOP(c), TOP(d), 0x7351);
-    return ((__byte_perm(r, s, 0x5410) >> 4) & 0x0f0f0f0fu) | (__byte_perm(r, s, 0x7632) & 0xf0f0f0f0u);
+    return select_bits(0x0f0f0f0fu, __byte_perm(r, s, 0x5410) >> 4, __byte_perm(r, s, 0x7632));
 }
 )")};
 }
@@ -198,6 +216,14 @@ std::vector<Helper> e2m1_helpers() {
 }
 )",
          {}},
+        {"select_bits",
+         R"(__device__ __forceinline__ unsigned select_bits(unsigned mask, unsigned a, unsigned b) {
+    unsigned r;
+    asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(r) : "r"(mask), "r"(a), "r"(b));
+    return r;
+}
+)",
+         {}},
         to_f32(),
         to_halves("bf16x2_from_e2m1", 6, "0x81c081c0u", "mul_bf16x2", "0x7e807e80u"),
         to_halves("f16x2_from_e2m1", 3, "0x8e008e00u", "mul_f16x2", "0x74007400u"),
@@ -205,7 +231,9 @@ std::vector<Helper> e2m1_helpers() {
     };
     for (const bool bounded : {false, true}) {
         all.push_back(top_from_f32(bounded));
-        for (const HalfConstants& constants : half_constants) all.push_back(top_from_halves(constants, bounded));
+        for (const HalfConstants& constants : half_constants)
+            all.push_back(bounded && std::string_view(constants.type) == "f16" ? top_from_bounded_f16()
+                                                                               : top_from_halves(constants, bounded));
         for (const int codes : {1, 2, 4, 8}) all.push_back(from_f32(codes, bounded));
         for (const int codes : {1, 2, 4, 8}) all.push_back(from_f32_of_sm100(codes, bounded));
         for (const HalfConstants& constants : half_constants) {

@@ -111,12 +111,12 @@ Helper from_half() {
 /// Elements 2 · pair and 2 · pair + 1 of four bytes, as two f16.
 Helper halves_from_bytes(const char* name, const char* instruction) {
     return {name,
-            fmt::format(R"(__device__ __forceinline__ unsigned {}(unsigned word, int pair) {{
-    unsigned r;
-    asm("{{ .reg .b16 bytes, rest; mov.b32 {{bytes, rest}}, %1; {} %0, bytes; }}"
-        : "=r"(r)
-        : "r"(word >> (16 * pair)));
-    return r;
+            fmt::format(R"(__device__ __forceinline__ unsigned {0}(unsigned word, int pair) {{
+    unsigned low, high;
+    asm("{{ .reg .b16 l, h; mov.b32 {{l, h}}, %2; {1} %0, l; {1} %1, h; }}"
+        : "=r"(low), "=r"(high)
+        : "r"(word));
+    return pair == 0 ? low : high;
 }}
 )",
                         name, instruction),

@@ -98,6 +98,32 @@ Element Statements::element_of(const ir::Access& access) const {
     return global ? program_.tensors[index].type : program_.shared[index].type;
 }
 
+namespace {
+
+/// Whether an offset is plainly a multiple of two.
+bool is_even(const ir::Node& n) {
+    if (const auto* constant = n.as<ir::Constant>()) return constant->bits % 2 == 0;
+    if (const auto* widened = n.as<ir::Cast>()) return is_integer(widened->value->type) && is_even(*widened->value);
+    const auto* op = n.as<ir::Binary>();
+    if (op == nullptr) return false;
+    if (op->op == ir::BinaryOp::mul) return is_even(*op->a) || is_even(*op->b);
+    return op->op == ir::BinaryOp::add && is_even(*op->a) && is_even(*op->b);
+}
+
+}  // namespace
+
+/// offset / 2. Of a sum each part by itself: what differs between accesses then remains a constant beside the address.
+Text Statements::halved(const ir::Ref& offset) {
+    const auto half = [&](const ir::Ref& part, bool relaxed) -> Text {
+        if (const auto* constant = part->as<ir::Constant>()) return {std::to_string(constant->bits / 2)};
+        const Text text = expressions_.scalar(part);
+        return infix(relaxed ? text.relax() : text, ">>", {"1"}, Precedence::shift);
+    };
+    const auto* sum = offset->as<ir::Binary>();
+    if (sum == nullptr || sum->op != ir::BinaryOp::add || !is_even(*sum->b)) return half(offset, true);
+    return infix(half(sum->a, false), "+", half(sum->b, true), Precedence::sum);
+}
+
 /// `tensor + offset`. Packed elements are counted in bytes; their offsets are multiples of what shares them, so that
 /// the shift is exact.
 Text Statements::address(const ir::Access& access) {
@@ -111,7 +137,7 @@ Text Statements::address(const ir::Access& access) {
     if (packed_elements_of(type) > 1 && constant != nullptr)
         offset = {std::to_string(static_cast<std::int64_t>(constant->bits) * bits_of(type) / 8)};
     else if (type == e2m1)
-        offset = infix(offset, ">>", {"1"}, Precedence::shift);
+        offset = halved(access.offset);
     else if (type == e5m6)
         offset = infix(infix(wide, ">>", {"3"}, Precedence::shift), "*", {"12"}, Precedence::product);
     return infix({base}, "+", offset, Precedence::sum, true);

@@ -66,6 +66,7 @@ private:
     std::string access_call(const ir::Access& access, const MemoryHelper& helper, const Text& address,
                             const std::vector<Text>& words, const Text& fill);
     MemoryHelper helper_for(const ir::Access& access, bool load, int bytes, const char* word);
+    Text halved(const ir::Ref& offset);
     Text address(const ir::Access& access);
     Element element_of(const ir::Access& access) const;
     const ir::RegisterArray& array(int id) const;

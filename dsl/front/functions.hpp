@@ -143,8 +143,8 @@ Value<To, R> cast(const Value<T, R>& v, std::source_location at = std::source_lo
         return Value<To, R>(detail::cast(To, v.node(at), at));
 }
 
-/// The codes of `cast` for |v| < 7 and for NaN: what has been divided by a scale of its own block. Before SM100 that
-/// saves an instruction a value. Outside of that undefined, and an error on the checking host.
+/// The codes of `cast` for |v| < 7 and for NaN: what has been divided by a scale of its own block. In f16 v may have
+/// eight significant bits, as many as in bf16. Cheaper before SM100. Outside: undefined, an error on the checking host.
 template <Element To, Element T, int R>
 Value<To, R> cast_bounded(const Value<T, R>& v, std::source_location at = std::source_location::current()) {
     static_assert(To == e2m1, "tessera: only a cast to e2m1 has bounds to gain from; use cast");

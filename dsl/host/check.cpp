@@ -1,6 +1,7 @@
 #include "dsl/host/check.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 #include "dsl/base/error.hpp"
@@ -218,10 +219,14 @@ void AccessChecker::undefined_word(const UndefinedRead& read) const {
 
 void AccessChecker::out_of_bounds(const Bound& bound, float a, float b, int thread) const {
     if (!bound.division)
-        throw UsageError(bound.place,
-                         fmt::format("kernel '{}': the bounded cast of {:g} to e2m1 leaves its range: magnitudes must "
-                                     "be below 7 ({}, thread {}); scale the values or write a plain cast",
-                                     launch_.program.name, a, describe_block(), thread));
+        throw UsageError(
+            bound.place,
+            fmt::format(
+                "kernel '{}': the bounded cast of {:.9g} to e2m1 leaves its range: magnitudes must be below 7{} "
+                "({}, thread {}); scale the values or write a plain cast",
+                launch_.program.name, a,
+                std::fabs(a) < 7 ? ", and those of f16 have no more than eight significant bits" : "", describe_block(),
+                thread));
     throw UsageError(bound.place,
                      fmt::format("kernel '{}': the bounded division of {:g} by {:g} leaves its range: b, |a| and "
                                  "|a / b| must lie in [2^-100, 2^100], or a be 0 ({}, thread {}); guard the "

@@ -42,10 +42,22 @@ void past_e2m1_loop(void* out, const void* const* in, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) to[i] = Flag{std::fabs(v[i]) >= 7.0f};
 }
 
+void past_e2m1_from_f16_loop(void* out, const void* const* in, std::size_t n) {
+    const auto* v = static_cast<const std::uint32_t*>(in[0]);
+    auto* __restrict to = static_cast<Flag*>(out);
+    for (std::size_t i = 0; i < n; ++i) {
+        const std::uint32_t magnitude = v[i] & 0x7FFFFFFFu;
+        const Flag large = Flag{magnitude >= 0x40E00000u}, long_ = Flag{(magnitude & 0xFFFFu) != 0};
+        to[i] = (large | long_) & Flag{magnitude <= 0x7F800000u};
+    }
+}
+
 }  // namespace
 
 LaneFunction fma_function() { return &fma_loop; }
 LaneFunction unbounded_function() { return &unbounded_loop; }
-LaneFunction past_e2m1_function() { return &past_e2m1_loop; }
+LaneFunction past_e2m1_function(Element from) {
+    return from == Element::f16 ? &past_e2m1_from_f16_loop : &past_e2m1_loop;
+}
 
 }  // namespace tessera::host

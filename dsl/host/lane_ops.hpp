@@ -24,8 +24,9 @@ LaneFunction fma_function();
 /// f32, in: a, b. out = 1 where a bounded division of them has no meaning: b, |a| or |a / b| outside of [2^-100,
 /// 2^100], unless a is 0 or one of them is NaN.
 LaneFunction unbounded_function();
-/// f32. out = 1 where a bounded cast to e2m1 has no meaning: for magnitudes of 7 and more, but not for NaN.
-LaneFunction past_e2m1_function();
+/// f32 that was `from`. out = 1 where a bounded cast of that to e2m1 has no meaning: for magnitudes of 7 and more, and
+/// of f16 for more than eight significant bits, but not for NaN.
+LaneFunction past_e2m1_function(Element from);
 
 /// in: e2m1 codes, then the words of a table: of e2m1 one, twice. out = the entry of the code's magnitude, negated
 /// where the code is negative if it is `with_sign`; u8 has no sign. Null for other types.

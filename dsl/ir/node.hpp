@@ -79,7 +79,7 @@ struct Select {
 };
 struct Cast {  // by value: round to nearest even, saturating for e4m3; float to integer truncates
     Ref value;
-    bool bounded = false;  // to e2m1: |value| < 7 or NaN, which needs less of a clamp
+    bool bounded = false;  // to e2m1: |value| < 7 or NaN, in f16 of eight significant bits
     static void fields(auto& s, auto&& f) { f("value", s.value), f("bounded", s.bounded); }
 };
 struct Bitcast {  // same width, other meaning

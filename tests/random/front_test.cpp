@@ -145,6 +145,12 @@ TEST_CASE("cast_bounded gives the codes of cast within its bounds, and is the ca
     x[5] = -7;
     CHECK_THROWS_WITH(run(p, {x.data(), y.data()}, {}),
                       Catch::Contains("the bounded cast of -7 to e2m1 leaves its range"));
+    x[5] = 1.0f + 0x1p-7f;
+    run(p, {x.data(), y.data()}, {});
+    CHECK((y[26] >> 4) == 2);
+    x[5] = 1.0f + 0x1p-8f;  // nine bits: as bf16 it is 1
+    CHECK_THROWS_WITH(run(p, {x.data(), y.data()}, {}), Catch::Contains("the bounded cast of 1.00390625 to e2m1") &&
+                                                            Catch::Contains("eight significant"));
 }
 
 TEST_CASE("one element of a tensor as a number, gathered through another", "[front]") {

@@ -32,6 +32,12 @@ __device__ __forceinline__ unsigned permute_bytes(unsigned a, unsigned b, unsign
     return r;
 }
 
+__device__ __forceinline__ unsigned select_bits(unsigned mask, unsigned a, unsigned b) {
+    unsigned r;
+    asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(r) : "r"(mask), "r"(a), "r"(b));
+    return r;
+}
+
 __device__ __forceinline__ float f32_from_e2m1(unsigned word, int lane) {
     return __uint_as_float((unsigned)((int)(word << (28 - 4 * lane)) >> 6) & 0x81c00000u) * 0x1p126f;
 }
@@ -76,7 +82,7 @@ __device__ __forceinline__ unsigned e2m1x4_from_f32(float a, float b, float c, f
 __device__ __forceinline__ unsigned e2m1x8_from_bf16(unsigned a, unsigned b, unsigned c, unsigned d) {
     const unsigned r = __byte_perm(e2m1_top_from_bf16x2(a), e2m1_top_from_bf16x2(b), 0x7351);
     const unsigned s = __byte_perm(e2m1_top_from_bf16x2(c), e2m1_top_from_bf16x2(d), 0x7351);
-    return ((__byte_perm(r, s, 0x5410) >> 4) & 0x0f0f0f0fu) | (__byte_perm(r, s, 0x7632) & 0xf0f0f0f0u);
+    return select_bits(0x0f0f0f0fu, __byte_perm(r, s, 0x5410) >> 4, __byte_perm(r, s, 0x7632));
 }
 
 __device__ __forceinline__ unsigned e5m6x2_from_f32(float low, float high) {
@@ -186,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(128) packed(
     load_mutable_16(x[4], x[5], x[6], x[7], full + first + 4);
     code[0] = e2m1x4_from_f32(x[0], x[1], x[2], x[3]);
     code[1] = e2m1x4_from_f32(x[4], x[5], x[6], x[7]);
-    store_4(four + ((first + 8) >> 1), __byte_perm(code[0], code[1], 0x5410));
+    store_4(four + (first >> 1) + 4, __byte_perm(code[0], code[1], 0x5410));
     {
         unsigned words[3];
         join_e5m6x8(words[0], words[1], words[2], e5m6x2_from_f32(x[0], x[1]), e5m6x2_from_f32(x[2], x[3]),
@@ -198,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(128) packed(
     }
     unsigned w[1];  // 8 e2m1
     unsigned t[8];  // 16 e5m6
-    load_mutable_4(w[0], four + ((first + 16) >> 1));
+    load_mutable_4(w[0], four + (first >> 1) + 8);
     store_8(eight + first, e4m3x4_from_e2m1(w[0], 0), e4m3x4_from_e2m1(w[0], 1));
     store_4(wide + first, bf16x2_from_e2m1(w[0], 1));
     store_4(full + first, f32_from_e2m1(w[0], 7));

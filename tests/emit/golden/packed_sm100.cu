@@ -176,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(128) packed(
     load_mutable_16(x[4], x[5], x[6], x[7], full + first + 4);
     code[0] = e2m1x4_from_f32(x[0], x[1], x[2], x[3]);
     code[1] = e2m1x4_from_f32(x[4], x[5], x[6], x[7]);
-    store_4(four + ((first + 8) >> 1), __byte_perm(code[0], code[1], 0x5410));
+    store_4(four + (first >> 1) + 4, __byte_perm(code[0], code[1], 0x5410));
     {
         unsigned words[3];
         join_e5m6x8(words[0], words[1], words[2], e5m6x2_from_f32(x[0], x[1]), e5m6x2_from_f32(x[2], x[3]),
@@ -188,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(128) packed(
     }
     unsigned w[1];  // 8 e2m1
     unsigned t[8];  // 16 e5m6
-    load_mutable_4(w[0], four + ((first + 16) >> 1));
+    load_mutable_4(w[0], four + (first >> 1) + 8);
     store_8(eight + first, e4m3x4_from_e2m1(w[0], 0), e4m3x4_from_e2m1(w[0], 1));
     store_4(wide + first, bf16x2_from_e2m1(w[0], 1));
     store_4(full + first, f32_from_e2m1(w[0], 7));
