@@ -32,8 +32,8 @@ Value<f32, 4> largest_magnitude(const Value<e4m3, 4>& codes) {
 template <Element Out, int R>
 Value<Out, R> recoded(const Value<f16, R>& v, const Value<f32, R>& factor, bool exact) {
     if (Out != e2m1 || !exact) return cast<Out>(cast<f32>(v) * factor);
-    const auto past = (factor > 4096.0f) & (factor < std::numeric_limits<float>::infinity());
-    return codes_in_range<Out>(v * cast<f16>(select(~past, factor, 4096.0f)));
+    // No more than 2¹², but NaN for infinity, which makes NaN of the zeros, too.
+    return codes_in_range<Out>(v * cast<f16>(fma(factor, 0.0f, min(factor, 4096.0f))));
 }
 /// The same of codes. Those of E2M1 in a group share a factor, and so a table. NaN, which an infinite factor makes of
 /// zeros, has no sign.
@@ -72,7 +72,10 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOpt
         const std::int64_t shared = x_sf.shared_columns(tile);
         const std::int64_t large = std::max(shared, group), small = std::min(shared, group);
         const Pieces p{tile.cols / large, large / small, small};
-        k.threads(128, aligned && small >= 16 ? 0 : 1);  // scales of narrow blocks fill the registers
+        const bool exact = round && from.scale_layout == ScaleLayout::packed_ue8m0;
+        // Scales of narrow blocks, and products in FP32, fill the registers. Else 48 hold all that a thread loads at
+        // once; left alone, the compiler puts loads off to save some.
+        k.threads(128, !aligned || small < 16 ? 1 : Out == e4m3 || exact ? 10 : 0);
         const auto [m, n] = k.grid(ceil_div(sf.rows(), tile.rows),
                                    std::max(ceil_div(hidden, tile.cols), ceil_div(sf.groups(), tile.cols / group)));
 
@@ -84,7 +87,6 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOpt
             xs = xs.squeeze(axis<3>).squeeze(axis<2>).split(axis<1>, p.ratio).unsqueeze(axis<3>);
         const auto largest = largest_magnitude(codes) * xs;  // [rows, outer, ratio, 1]
         const auto store_codes = [&](const auto& inv) {
-            const bool exact = round && from.scale_layout == ScaleLayout::packed_ue8m0;
             // A thread that holds few codes of a group is done sooner with their values than with a table.
             const auto out =
                 aligned ? recoded<Out>(codes, xs * inv, exact) : recoded<Out>(cast<f16>(codes), xs * inv, exact);

@@ -22,7 +22,8 @@ ScaleOutput::ScaleOutput(Kernel& k, ScaleLayout layout, const Index& blocks, std
 
 void ScaleOutput::store(const Scales<2>& scales, const std::int64_t (&tile)[2], const Index& m, const Index& g) const {
     if (layout_ == ScaleLayout::row_major) return tessera::store(numbers_.block(tile, {m, g}), scales.sf);
-    auto used = coordinates(tile, axis<0>) + m * tile[0] < blocks_;
+    // In 32 bits: what the tile covers of the blocks fits, where their number might not.
+    auto used = cast<i32>(coordinates(tile, axis<0>)) < cast<i32>(min(blocks_ - m * tile[0], Index(tile[0])));
     if (layout_ == ScaleLayout::column_major)
         return tessera::store(numbers_.block(tile, {m, g}), select(used, scales.sf, 0.0f));
     if (groups() != groups_) used = used & (coordinates(tile, axis<1>) + g * tile[1] < groups_);
