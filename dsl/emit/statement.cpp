@@ -23,6 +23,26 @@ const ir::RegisterArray& Statements::array(int id) const {
     return program_.arrays[static_cast<std::size_t>(id)];
 }
 
+namespace {
+
+/// What is decided by a named truth, or null.
+ir::Ref condition_of(const ir::For& loop) {
+    const auto* truth = loop.when ? loop.end->as<ir::Cast>() : nullptr;
+    return truth != nullptr && truth->value->type == boolean ? truth->value : nullptr;
+}
+
+/// Whether `second`, right behind `first`, is its other case: what both set is then set on every way past them, which
+/// the compiler would not see by itself.
+bool is_otherwise(const ir::For& first, const ir::For& second) {
+    const ir::Ref is = condition_of(first), is_not = condition_of(second);
+    const auto* opposite = is_not != nullptr ? is_not->as<ir::Unary>() : nullptr;
+    if (is == nullptr || opposite == nullptr || opposite->op != ir::UnaryOp::bit_not) return false;
+    const auto *local = is->as<ir::Local>(), *same = opposite->value->as<ir::Local>();
+    return local != nullptr && same != nullptr && local->local == same->local;
+}
+
+}  // namespace
+
 /// `array[index + offset]`
 std::string Statements::array_word(int id, ir::Ref index, int offset) {
     array(id);
@@ -30,9 +50,17 @@ std::string Statements::array_word(int id, ir::Ref index, int offset) {
 }
 
 void Statements::print(const ir::Body& body) {
+    const ir::For* before = nullptr;
     for (const ir::Statement& statement : body) {
+        const auto* loop = statement.as<ir::For>();
         writer_.at(statement.place);
-        std::visit([&](const auto& op) { print(op); }, statement.op);
+        if (before != nullptr && loop != nullptr && is_otherwise(*before, *loop)) {
+            writer_.open("else");
+            print(loop->body);
+            writer_.close("when");
+        } else
+            std::visit([&](const auto& op) { print(op); }, statement.op);
+        before = loop;
     }
 }
 
