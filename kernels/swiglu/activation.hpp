@@ -72,7 +72,8 @@ Value<boolean, 0> is_bounded(const Value<T, 2>& v) {
 /// The same of what each warp holds of it: `threads` threads hold vectors of the row in turn.
 template <Element T>
 WarpTruth is_bounded_by_warps(const Value<T, 2>& v, std::int64_t threads, std::int64_t vector) {
-    const auto least = reduce_min(by_threads(v, threads, vector), axis<0>);
+    const auto vectors = by_threads(v, threads, vector);
+    const auto least = vectors.extent(0) == 1 ? vectors : reduce_min(vectors, axis<0>);
     return warp_all(cast<f32>(reduce_min(least, axis<2>)) >= least_bounded);
 }
 /// silu of what is bounded.

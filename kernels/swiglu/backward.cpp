@@ -5,7 +5,7 @@
 #include "kernels/swiglu/check.hpp"
 #include "runtime/engine.hpp"
 
-// One row a block, in steps; only the dot product of the weight's gradient lives across them.
+// One row a block, in steps; of what they make only the dot product of the weight's gradient lives across them.
 
 namespace tessera::swiglu {
 
@@ -79,67 +79,142 @@ Step differentiate(Value<f32, 3> x, Value<f32, 3> y, const Value<f32, 3>& g, con
     return {a * w, gx, gy, g * a};
 }
 
+/// The parameters, and what is done with a row: the next steps of it are under way to shared memory while the block
+/// works on one.
+class Row {
+public:
+    Row(Kernel& k, std::int64_t hidden, const BackwardOptions& o, bool aligned)
+        : k_(k),
+          hidden_(hidden),
+          group_(o.num_per_channels),
+          groups_(hidden / group_),
+          aligned_(aligned),
+          round_(o.round_sf),
+          tokens_(k.dim("tokens")),
+          slots_(k.dim("slots")),
+          x_(k.input<e4m3>("x", {2, tokens_, hidden}, {.align = align(1), .strides = {hidden, 2 * hidden, 1}})),
+          x_sf_(k.input<f32>("x_sf", {2, tokens_, groups_}, {.align = 4, .strides = {groups_, 2 * groups_, 1}})),
+          grad_out_(k.input<bf16>("grad_out", {tokens_, hidden}, {.align = align(2)})),
+          weight_(k.input<f32>("weight", {slots_}, {.align = 4})),
+          positions_(k.input<i32>("pos_to_token_topk", {tokens_}, {.align = 4})),
+          rows_(k.input<i32>("token_topk_to_pos", {slots_}, {.align = 4})),
+          out_(k.output<bf16>("out", {tokens_, hidden}, {.align = align(2)})),
+          grad_q_(k.output<e4m3>("x_grad_q", {2, tokens_, hidden},
+                                 {.align = align(1), .strides = {hidden, 2 * hidden, 1}})),
+          grad_sf_(
+              k.output<f32>("x_grad_sf", {2, tokens_, groups_}, {.align = 4, .strides = {groups_, 2 * groups_, 1}})),
+          grad_(
+              k.output<bf16>("x_grad", {2, tokens_, hidden}, {.align = align(2), .strides = {hidden, 2 * hidden, 1}})),
+          weight_grad_(k.output<f32>("weight_grad", {slots_}, {.align = 4})) {
+        if (o.swiglu_clamp_value) clamp_ = k.scalar<f32>("swiglu_clamp_value");
+    }
+
+    void record() {
+        // 64 registers suffice, 80 with a clamp, and memory wants the warps.
+        k_.threads(threads_, aligned_ ? (clamp_ ? 768 : 1024) / threads_ : 0);
+        row_ = k_.grid(tokens_).x;
+        const Index slot = cast<i64>(load(positions_[row_]));  // a negative one reads weight 0 and writes nothing
+        w_ = load(weight_[slot]);
+        const auto own_row = load(rows_[slot]);
+        k_.dependent_launch();  // the kernel ahead clears the weight's gradient
+        auto dot = k_.variable(full({1, cols_}, Value<f32, 0>(0.0f)));
+        if (aligned_)
+            walk_ahead(dot);
+        else
+            k_.serial(steps(), [&](Index step) { differentiate_step(step, loaded(step), dot); });
+        const Index target = select(own_row < 0, slots_, slot);
+        store(weight_grad_.window({1}, {target}), reduce_sum(dot.get(), axis<1>).squeeze(axis<1>));
+    }
+
+private:
+    /// Of one step, as [1, columns] and [1, groups].
+    struct Operands {
+        Value<bf16, 2> grad;
+        Value<e4m3, 2> x[2];
+        Value<f32, 2> sf[2];
+    };
+    using Dot = Variable<f32, 2>;
+
+    int align(int unaligned) const { return aligned_ ? 16 : unaligned; }
+    std::int64_t steps() const { return ceil_div(hidden_, cols_); }
+    std::int64_t step_groups() const { return cols_ / group_; }
+
+    Operands loaded(const Index& step) const {
+        const auto x = [&](std::int64_t i) { return load(x_[i].block({1, cols_}, {row_, step})); };
+        const auto sf = [&](std::int64_t i) { return load(x_sf_[i].block({1, step_groups()}, {row_, step})); };
+        return {load(grad_out_.block({1, cols_}, {row_, step})), {x(0), x(1)}, {sf(0), sf(1)}};
+    }
+
+    void walk_ahead(Dot& dot) {
+        constexpr int stages = 3;
+        const auto grads = k_.shared<bf16>("grads", {stages, 1, cols_});
+        const auto codes = k_.shared<e4m3>("codes", {stages, 2, 1, cols_});
+        const auto scales = k_.shared<f32>("scales", {stages, 2, 1, step_groups()});
+        const auto issue = [&](const Index& step, const Index& stage) {
+            copy_async(grads[stage].whole(), grad_out_.block({1, cols_}, {row_, step}));
+            for (int i = 0; i < 2; ++i) {
+                copy_async(codes[stage][i].whole(), x_[i].block({1, cols_}, {row_, step}));
+                copy_async(scales[stage][i].whole(), x_sf_[i].block({1, step_groups()}, {row_, step}));
+            }
+        };
+        k_.pipelined(steps(), {.stages = stages}, issue, [&](const Index& step, const Index& stage) {
+            const auto x = [&](int i) { return load(codes[stage][i].whole()); };
+            const auto sf = [&](int i) { return load(scales[stage][i].whole()); };
+            differentiate_step(step, {load(grads[stage].whole()), {x(0), x(1)}, {sf(0), sf(1)}}, dot);
+        });
+    }
+
+    void differentiate_step(const Index& step, const Operands& in, Dot& dot) {
+        const auto half = [&](int i) {
+            return cast<f32>(in.x[i]).split(axis<1>, group_) * in.sf[i].unsqueeze(axis<2>);
+        };
+        const auto g = cast<f32>(in.grad).split(axis<1>, group_);
+        const auto gate = half(0), linear = half(1);
+        const Step s = differentiate(gate, linear, g, w_, clamp_, [&](const Value<f32, 3>& v) {
+            return aligned_ ? divided(k_, v, threads_) : divided(v);
+        });
+        dot = dot.get() + s.dot.merge(axis<1>);
+        store(out_.block({1, cols_}, {row_, step}), cast<bf16>(s.out.merge(axis<1>)));
+        put(0, step, s.gate_grad);
+        put(1, step, s.linear_grad);
+    }
+
+    /// A half's gradient, [1, groups, group], as it is and quantized.
+    void put(int i, const Index& step, const Value<f32, 3>& v) const {
+        store(grad_[i].block({1, cols_}, {row_, step}), cast<bf16>(v.merge(axis<1>)));
+        const auto amax = reduce_max(abs(v), axis<2>).squeeze(axis<2>);
+        const auto scales = quant::scales_of(amax, quant::limits_of(e4m3), round_);
+        store(grad_sf_[i].block({1, step_groups()}, {row_, step}), scales.sf);
+        store(grad_q_[i].block({1, cols_}, {row_, step}),
+              cast<e4m3>((v * scales.inv.unsqueeze(axis<2>)).merge(axis<1>)));
+    }
+
+    Kernel& k_;
+    std::int64_t hidden_, group_, groups_;
+    bool aligned_, round_;
+    int threads_ = choose_threads(hidden_, group_);
+    std::int64_t cols_ = threads_ * elements_per_thread;
+    Dim tokens_, slots_;
+    Global<e4m3, 3> x_;
+    Global<f32, 3> x_sf_;
+    Global<bf16, 2> grad_out_;
+    Global<f32, 1> weight_;
+    Global<i32, 1> positions_, rows_;
+    Global<bf16, 2> out_;
+    Global<e4m3, 3> grad_q_;
+    Global<f32, 3> grad_sf_;
+    Global<bf16, 3> grad_;
+    Global<f32, 1> weight_grad_;
+    std::optional<Value<f32, 0>> clamp_;
+    Index row_{detail::Ref{}};
+    Value<f32, 0> w_{detail::Ref{}};
+};
+
 }  // namespace
 
 Program backward_and_per_token_cast_program(std::int64_t hidden, const BackwardOptions& o, bool aligned) {
     check_backward_options(hidden, o);
-    return record("swiglu_backward_and_per_token_cast", [=](Kernel& k) {
-        const std::int64_t group = o.num_per_channels, all_groups = hidden / group;
-        const Dim tokens = k.dim("tokens"), slots = k.dim("slots");
-        const auto at = [&](int align) { return aligned ? 16 : align; };
-        const auto x = k.input<e4m3>("x", {2, tokens, hidden}, {.align = at(1), .strides = {hidden, 2 * hidden, 1}});
-        const auto x_sf =
-            k.input<f32>("x_sf", {2, tokens, all_groups}, {.align = 4, .strides = {all_groups, 2 * all_groups, 1}});
-        const auto grad_out = k.input<bf16>("grad_out", {tokens, hidden}, {.align = at(2)});
-        const auto weight = k.input<f32>("weight", {slots}, {.align = 4});
-        const auto positions = k.input<i32>("pos_to_token_topk", {tokens}, {.align = 4});
-        const auto rows = k.input<i32>("token_topk_to_pos", {slots}, {.align = 4});
-        const auto out = k.output<bf16>("out", {tokens, hidden}, {.align = at(2)});
-        const auto grad_q =
-            k.output<e4m3>("x_grad_q", {2, tokens, hidden}, {.align = at(1), .strides = {hidden, 2 * hidden, 1}});
-        const auto grad_sf = k.output<f32>("x_grad_sf", {2, tokens, all_groups},
-                                           {.align = 4, .strides = {all_groups, 2 * all_groups, 1}});
-        const auto grad =
-            k.output<bf16>("x_grad", {2, tokens, hidden}, {.align = at(2), .strides = {hidden, 2 * hidden, 1}});
-        const auto weight_grad = k.output<f32>("weight_grad", {slots}, {.align = 4});
-        std::optional<Value<f32, 0>> clamp;
-        if (o.swiglu_clamp_value) clamp = k.scalar<f32>("swiglu_clamp_value");
-
-        const int threads = choose_threads(hidden, group);
-        const std::int64_t cols = threads * elements_per_thread, groups = cols / group;
-        // 64 registers suffice, 72 with a clamp, and memory wants the warps.
-        k.threads(threads, aligned ? (clamp ? 896 : 1024) / threads : 0);
-        const auto [row] = k.grid(tokens);
-        const Index slot = cast<i64>(load(positions[row]));  // a negative one reads weight 0 and writes nothing
-        const auto w = load(weight[slot]);
-
-        auto dot = k.variable(full({1, cols}, Value<f32, 0>(0.0f)));
-        k.serial(ceil_div(hidden, cols), [&](Index step) {
-            const auto half = [&](std::int64_t i) {
-                const auto scale = load(x_sf[i].block({1, groups}, {row, step})).unsqueeze(axis<2>);
-                return cast<f32>(load(x[i].block({1, cols}, {row, step}))).split(axis<1>, group) * scale;
-            };
-            const auto g = cast<f32>(load(grad_out.block({1, cols}, {row, step}))).split(axis<1>, group);
-            const auto gate = half(0), linear = half(1);
-            const Step s = differentiate(gate, linear, g, w, clamp, [&](const Value<f32, 3>& v) {
-                return aligned ? divided(k, v, threads) : divided(v);
-            });
-            dot = dot.get() + s.dot.merge(axis<1>);
-            store(out.block({1, cols}, {row, step}), cast<bf16>(s.out.merge(axis<1>)));
-            const auto put = [&](std::int64_t i, const Value<f32, 3>& v) {
-                store(grad[i].block({1, cols}, {row, step}), cast<bf16>(v.merge(axis<1>)));
-                const auto scales =
-                    quant::scales_of(reduce_max(abs(v), axis<2>).squeeze(axis<2>), quant::limits_of(e4m3), o.round_sf);
-                store(grad_sf[i].block({1, groups}, {row, step}), scales.sf);
-                store(grad_q[i].block({1, cols}, {row, step}),
-                      cast<e4m3>((v * scales.inv.unsqueeze(axis<2>)).merge(axis<1>)));
-            };
-            put(0, s.gate_grad);
-            put(1, s.linear_grad);
-        });
-        const Index target = select(load(rows[slot]) < 0, slots, slot);
-        store(weight_grad.window({1}, {target}), reduce_sum(dot.get(), axis<1>).squeeze(axis<1>));
-    });
+    return record("swiglu_backward_and_per_token_cast", [=](Kernel& k) { Row(k, hidden, o, aligned).record(); });
 }
 
 namespace {
@@ -150,6 +225,7 @@ Program zero_program() {
         const Dim n = k.dim("n");
         const auto y = k.output<f32>("y", {n}, {.align = 4});
         constexpr std::int64_t cols = 1024;
+        k.dependent_launch();  // whoever follows may start at once
         k.threads(256);
         const auto [m] = k.grid(ceil_div(n, cols));
         store(y.block({cols}, {m}), full({cols}, Value<f32, 0>(0.0f)));
@@ -182,7 +258,8 @@ void launch(const Stream& stream, const BackwardArguments& a, const BackwardInpu
         flat(out.weight_grad),
     };
     const Scalar clamp("swiglu_clamp_value", options.swiglu_clamp_value.value_or(0.0f));
-    kernel.launch(stream, tensors, std::span<const Scalar>(&clamp, options.swiglu_clamp_value ? 1 : 0));
+    kernel.launch(stream, tensors, std::span<const Scalar>(&clamp, options.swiglu_clamp_value ? 1 : 0),
+                  {.dependent = a.slots.count() > 0});
 }
 
 }  // namespace
