@@ -31,6 +31,17 @@ void ScaleOutput::store(const Scales<2>& scales, const std::int64_t (&tile)[2], 
     tessera::store(bytes_.block(tile, {m, g}), bitcast<ue8m0>(exponent));
 }
 
+void ScaleOutput::store_rows(const Scales<2>& scales, const Value<i64, 1>& rows) const {
+    const std::int64_t tile[2] = {rows.extent(0), groups()};
+    if (layout_ == ScaleLayout::row_major) return tessera::store(numbers_.window(tile, {rows, 0}), scales.sf);
+    const auto used = rows.unsqueeze(axis<1>) < blocks_;
+    if (layout_ == ScaleLayout::column_major)
+        return tessera::store(numbers_.window(tile, {rows, 0}), select(used, scales.sf, 0.0f));
+    auto exponent = select(used, scales.exponent, 0u);
+    if (groups() != groups_) exponent = select(coordinates(tile, axis<1>) < groups_, exponent, 0u);
+    tessera::store(bytes_.window(tile, {rows, 0}), bitcast<ue8m0>(cast<u8>(exponent)));
+}
+
 void ScaleOutput::store_row(const Scales<2>& scales, const Index& m) const {
     const std::int64_t padding = groups() - groups_;
     if (padding == 0) return store(scales, {1, groups_}, m, 0);

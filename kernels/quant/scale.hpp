@@ -72,6 +72,8 @@ public:
 
     /// Stores a tile of scales whose first is block (m, g) in units of the tile; padding is written 0.
     void store(const Scales<2>& scales, const std::int64_t (&tile)[2], const Index& m, const Index& g) const;
+    /// Stores all scales [rows, groups()] of these rows, which need not be neighbours; past rows() nothing is written.
+    void store_rows(const Scales<2>& scales, const Value<i64, 1>& rows) const;
     /// Stores all scales [1, groups] of row m, which need not fill whole words, and the padding past them.
     void store_row(const Scales<2>& scales, const Index& m) const;
 

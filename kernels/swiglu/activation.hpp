@@ -8,10 +8,10 @@
 
 namespace tessera::swiglu {
 
-/// A row tile [1, columns] as [vectors of a thread, threads, elements of a vector].
+/// A tile [rows, columns] as [rows, vectors of a thread, threads of a row, elements of a vector].
 template <Element T>
-Value<T, 3> by_threads(const Value<T, 2>& row, std::int64_t threads, std::int64_t vector) {
-    return row.squeeze(axis<0>).split(axis<0>, threads * vector).split(axis<1>, vector);
+Value<T, 4> by_threads(const Value<T, 2>& tile, std::int64_t threads, std::int64_t vector) {
+    return tile.split(axis<1>, threads * vector).split(axis<2>, vector);
 }
 
 /// Values within a clamp, and where they were beyond it. NaN is never beyond.
@@ -69,12 +69,12 @@ template <Element T>
 Value<boolean, 0> is_bounded(const Value<T, 2>& v) {
     return cast<f32>(reduce_min(v, axis<1>).squeeze(axis<1>).squeeze(axis<0>)) >= least_bounded;
 }
-/// The same of what each warp holds of it: `threads` threads hold vectors of the row in turn.
+/// The same of what each warp holds of rows: `threads` threads hold vectors of a row in turn.
 template <Element T>
 WarpTruth is_bounded_by_warps(const Value<T, 2>& v, std::int64_t threads, std::int64_t vector) {
     const auto vectors = by_threads(v, threads, vector);
-    const auto least = vectors.extent(0) == 1 ? vectors : reduce_min(vectors, axis<0>);
-    return warp_all(cast<f32>(reduce_min(least, axis<2>)) >= least_bounded);
+    const auto least = vectors.extent(1) == 1 ? vectors : reduce_min(vectors, axis<1>);
+    return warp_all(cast<f32>(reduce_min(least, axis<3>)) >= least_bounded);
 }
 /// silu of what is bounded.
 template <int R>

@@ -9,15 +9,18 @@
 #include "kernels/swiglu/check.hpp"
 #include "runtime/engine.hpp"
 
-// One row at a time: a row that is skipped costs no memory traffic, because its offset lies past the end of everything.
+// Whole rows, one or several side by side: one that is skipped costs no memory traffic, because its offset lies past
+// the end of everything.
 
 namespace tessera::swiglu {
 
 namespace {
 
 constexpr std::int64_t most_elements_per_thread = 32, most_halves_per_thread = 40;
-/// Blocks add to the same three counters, one after the other: few of them should.
-constexpr std::int64_t rows_that_count_together = 4;
+/// Blocks add to the same three counters, one after the other: few of them should. Rows of fewer threads lie side by
+/// side in a block that counts, and it takes such rows more than once.
+constexpr int threads_that_count = 128;
+constexpr std::int64_t turns_that_count = 3;
 constexpr std::int64_t longest_row_in_registers = 256 * most_elements_per_thread;
 
 /// Columns of each half that a block handles, and its threads.
@@ -62,7 +65,7 @@ Value<In, 0> rounded_down(const Value<f32, 0>& c) {
         return bitcast<bf16>(cast<u16>(bitcast<u32>(c) >> 16u));
 }
 
-/// The parameters of a forward kernel, and what one row is.
+/// The parameters of a forward kernel, and what a block's row is, or its rows side by side.
 template <Element In>
 class Row {
 public:
@@ -97,20 +100,31 @@ public:
         if (shape_.weights) weight_ = load(weights_[cast<i64>(load(positions_[row_], -1))]);
     }
     const Index& index() const { return row_; }
+    /// The same of rows m · count … side by side.
+    void locate(const Index& m, std::int64_t count) {
+        rows_ = coordinates({count}, axis<0>) + m * count;
+        if (shape_.pos_to_expert)
+            rows_ = select(load(experts_.block({count}, {m})) >= 0, *rows_, full({count}, Value<i64, 0>(sf_->rows())));
+        if (!shape_.weights) return;
+        const auto slots = cast<i64>(load(positions_.window({count}, {*rows_}), -1));
+        weights_of_rows_ = load(weights_.window({count}, {slots})).unsqueeze(axis<1>);
+    }
+    const std::optional<Value<i64, 1>>& side_by_side() const { return rows_; }
 
     struct Halves {
         Value<In, 2> gate, linear;
     };
-    /// Columns n · cols … of both halves as [1, cols].
+    /// Columns n · cols … of both halves as [rows, cols].
     Halves halves(std::int64_t cols, const Index& n) const {
-        const auto half = [&](std::int64_t i) { return load(x_[i].block({1, cols}, {row_, n})); };
-        return {half(0), half(1)};
+        return {load(piece(x_[0], cols, n)), load(piece(x_[1], cols, n))};
     }
     /// How often halves were cut, by thread: gate above the clamp, linear above, linear below.
     class Counts {
     public:
-        Counts(Kernel& k, int threads, std::int64_t vector)
-            : vector_(vector),
+        /// Of a block of `threads` threads, `per_row` of which hold a row by vectors.
+        Counts(Kernel& k, std::int64_t threads, std::int64_t per_row, std::int64_t vector)
+            : per_row_(per_row),
+              vector_(vector),
               by_thread_{k.variable(full({threads}, Value<f32, 0>(0.0f))),
                          k.variable(full({threads}, Value<f32, 0>(0.0f))),
                          k.variable(full({threads}, Value<f32, 0>(0.0f)))} {}
@@ -129,14 +143,13 @@ public:
         // In the input's type, two at a time: exact in BF16 up to 2⁸, and a thread holds fewer elements of a row. Rows
         // meet in FP32, exact up to 2²⁴.
         void add(int i, const Value<boolean, 2>& cut) {
-            const std::int64_t side_by_side = vector_ % 2 == 0 ? 2 : 1;
-            const auto ones =
-                by_threads(cast<In>(cut), by_thread_[i].get().extent(0), vector_).split(axis<2>, side_by_side);
-            const auto row = cast<f32>(reduce_sum(reduce_sum(ones, axis<0>), axis<2>));
-            by_thread_[i] =
-                by_thread_[i].get() + reduce_sum(row, axis<3>).squeeze(axis<3>).squeeze(axis<2>).squeeze(axis<0>);
+            const std::int64_t pair = vector_ % 2 == 0 ? 2 : 1;
+            const auto ones = by_threads(cast<In>(cut), per_row_, vector_).split(axis<3>, pair);
+            const auto rows = cast<f32>(reduce_sum(reduce_sum(ones, axis<1>), axis<3>));
+            const auto own = reduce_sum(rows, axis<4>).squeeze(axis<4>).squeeze(axis<3>).squeeze(axis<1>);
+            by_thread_[i] = by_thread_[i].get() + own.merge(axis<0>);
         }
-        std::int64_t vector_;
+        std::int64_t per_row_, vector_;
         Variable<f32, 1> by_thread_[3];
     };
 
@@ -150,14 +163,20 @@ public:
             linear = cut_both(linear, clamp_).value;
         }
         const auto v = silu(gate) * linear;
-        return shape_.weights ? v * weight_ : v;
+        if (!shape_.weights) return v;
+        return weights_of_rows_ ? v * *weights_of_rows_ : v * weight_;
     }
 
     void store_codes(std::int64_t cols, const Index& n, const Value<f32, 2>& scaled) const {
-        store(y_.block({1, cols}, {row_, n}), cast<e4m3>(scaled));
+        store(piece(y_, cols, n), cast<e4m3>(scaled));
     }
 
 private:
+    template <Element T>
+    Piece<T, 2> piece(const Global<T, 2>& tensor, std::int64_t cols, const Index& n) const {
+        if (rows_) return tensor.window({rows_->extent(0), cols}, {*rows_, n * cols});
+        return tensor.block({1, cols}, {row_, n});
+    }
     static Halves within(const Halves& h, const Value<In, 0>& c) {
         return {min_nan(h.gate, c), max_nan(min_nan(h.linear, c), -c)};
     }
@@ -172,6 +191,8 @@ private:
     Global<i64, 1> count_{detail::ViewSpec{}};
     Value<f32, 0> clamp_{detail::Ref{}}, weight_{detail::Ref{}};
     Index row_{detail::Ref{}};
+    std::optional<Value<i64, 1>> rows_;
+    std::optional<Value<f32, 2>> weights_of_rows_;
 };
 
 bool cut_as_loaded(Element in, const ForwardOptions& o) {
@@ -197,34 +218,42 @@ Program tiles_program(std::int64_t hidden, const ForwardOptions& o, const Forwar
             cols = align_up(hidden, threads * vector);
         }
         const std::int64_t group = whole ? cols : o.num_per_channels;
-        k.threads(threads);
-        const std::int64_t rows = shape.count ? rows_that_count_together : 1;
-        const auto [m, n] = k.grid(ceil_div(row.sf().rows(), rows), ceil_div(hidden, cols));
+        const bool by_warps = !whole && group <= 32 * vector;  // no maximum crosses warps
+        const bool beside = shape.count && by_warps && cols % group == 0 && cols / group == row.sf().groups();
+        const std::int64_t rows = beside ? std::max(1, threads_that_count / threads) : 1;
+        const std::int64_t turns = shape.count ? turns_that_count : 1;
+        k.threads(static_cast<int>(threads * rows));
+        const auto [m, n] = k.grid(ceil_div(row.sf().rows(), rows * turns), ceil_div(hidden, cols));
         const auto quantize = [&](const Value<f32, 2>& activation) {
             const auto v = activation.split(axis<1>, group);
             const auto amax = reduce_max(abs(v), axis<2>).squeeze(axis<2>);
             const auto scales = quant::scales_of(amax, limits(o), quant::rounds(o.scale_layout, o.round_sf));
             const std::int64_t groups = whole ? row.sf().groups() : cols / group;
-            if (cols % unit != 0)
+            if (row.side_by_side())
+                row.sf().store_rows(scales, *row.side_by_side());
+            else if (cols % unit != 0)
                 row.sf().store_row(scales, row.index());
             else
                 row.sf().store(whole ? quant::spread(scales, {1, groups}) : scales, {1, groups}, row.index(), n);
             row.store_codes(cols, n, (v * scales.inv.unsqueeze(axis<2>)).merge(axis<1>));
         };
-        const auto one_row = [&](const Index& r, typename Row<In>::Counts* counts) {
-            row.locate(r);
+        const auto turn = [&](const Index& r, typename Row<In>::Counts* counts) {
+            if (beside)
+                row.locate(r, rows);
+            else
+                row.locate(r);
             const auto h = row.halves(cols, n);
             if (counts) counts->add(row, h);
             const auto fast = [&] { quantize(row.activation(h, bounded_silu<2>)); };
             const auto exact = [&] { quantize(row.activation(h, silu<2>)); };
-            if (whole || group > 32 * vector)  // a maximum crosses warps
-                k.when(is_bounded(h.gate), fast).otherwise(exact);
-            else
+            if (by_warps)
                 k.when(is_bounded_by_warps(h.gate, threads, vector), fast).otherwise(exact);
+            else
+                k.when(is_bounded(h.gate), fast).otherwise(exact);
         };
-        if (!shape.count) return one_row(m, nullptr);
-        typename Row<In>::Counts counts(k, threads, vector);
-        k.serial(rows, [&](Index r) { one_row(m * rows + r, &counts); });
+        if (!shape.count) return turn(m, nullptr);
+        typename Row<In>::Counts counts(k, threads * rows, threads, vector);
+        k.serial(turns, [&](Index i) { turn(m * turns + i, &counts); });
         counts.store(row);
     });
 }
@@ -241,7 +270,7 @@ Program long_rows_program(std::int64_t hidden, const ForwardOptions& o, const Fo
         row.locate(m);
 
         std::optional<typename Row<In>::Counts> counts;
-        if (shape.count) counts.emplace(k, threads, 8);
+        if (shape.count) counts.emplace(k, threads, threads, 8);
         auto largest = k.variable(full({1, 1}, Value<f32, 0>(0.0f)));
         k.serial(ceil_div(hidden, cols), [&](Index step) {
             const auto h = row.halves(cols, step);
