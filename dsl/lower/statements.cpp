@@ -308,10 +308,13 @@ void TileCode::lower_bind(Ref node) {
             named_.back().clear();  // a register's value is not a name for the next reading of it
             return;
         }
-        RegisterTile copy = declare(state.layout, state.type, -1, 1,
-                                    in_.variables[static_cast<std::size_t>(v->variable)].name + "_now");
-        each_word(out_.arrays[static_cast<std::size_t>(copy.array)].words,
-                  [&](Ref i) { emit(ir::Set{copy.array, i, e_.make(state.type, {}, ir::Register{state.array, i})}); });
+        const RegisterTile copy =
+            declare(state.layout, state.type, static_cast<int>(state.layout.axes.size()) - 1, state.pack,
+                    in_.variables[static_cast<std::size_t>(v->variable)].name + "_now");
+        const Shape word = state.pack > 1 ? Shape{state.pack} : Shape{};
+        each_word(out_.arrays[static_cast<std::size_t>(copy.array)].words, [&](Ref i) {
+            emit(ir::Set{copy.array, i, e_.make(state.type, word, ir::Register{state.array, i})});
+        });
         tiles_[node->id] = copy;
         return;
     }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "dsl/ir/each_warp.hpp"
 #include "dsl/ir/walk.hpp"
 #include "dsl/lower/tile_code.hpp"
@@ -13,7 +15,12 @@ void TileCode::declare_variables(std::size_t team) {
         const ir::Variable& variable = in_.variables[v];
         place_ = variable.place;
         const Layout layout = variable.shape.empty() ? Layout{} : *plan_.variables[v];
-        variables_[v] = declare(layout, variable.type, -1, 1, variable.name);
+        // Narrow elements lie packed, as they come from memory; but a conversion sets them one by one.
+        const bool one_by_one = std::any_of(
+            plan_.conversions.begin(), plan_.conversions.end(),
+            [&](const Plan::Conversion& c) { return c.user == nullptr && c.variable == static_cast<int>(v); });
+        variables_[v] =
+            declare(layout, variable.type, static_cast<int>(layout.axes.size()) - 1, one_by_one ? 1 : 4, variable.name);
     }
 }
 

@@ -216,3 +216,31 @@ TEST_CASE("a variable is read beside tiles of several layouts", "[lower]") {
         }
     });
 }
+
+TEST_CASE("a variable of narrow elements holds them packed, unless a conversion sets it", "[lower]") {
+    const auto kernel_of = [](bool converted) {
+        return record("kernel", [=](Kernel& k) {
+            const auto x = k.input<i8>("x", {3, 32, 32});
+            const auto y = k.output<i8>("y", {32, 32});
+            k.threads(64);
+            k.grid(1);
+            auto s = k.variable(load(x[0].window({32, 32}, {0, 0}), {.per_thread = {1, 16}}));
+            k.serial(2, [&](Index i) {
+                const auto next = x[i + 1].window({32, 32}, {0, 0});
+                s = converted ? load(next, {.per_thread = {16, 1}}) : max(s.get(), load(next));
+            });
+            store(y.window({32, 32}, {0, 0}), s.get());
+        });
+    };
+    for (const bool converted : {false, true})
+        on_targets(kernel_of(converted), [&](const Lowered& kernel) {
+            CHECK(kernel.program().arrays.front().name == "s0");
+            CHECK(kernel.program().arrays.front().pack == (converted ? 1 : 4));
+            auto x = numbers<std::int8_t>(3 * 1024);
+            std::vector<std::int8_t> y(1024), expected(x.begin() + 2048, x.end());
+            kernel.run({}, x, y);
+            for (std::size_t i = 0; !converted && i < 1024; ++i)
+                expected[i] = std::max({x[i], x[1024 + i], x[2048 + i]});
+            CHECK(y == expected);
+        });
+}
