@@ -119,15 +119,17 @@ public:
         return {load(piece(x_[0], cols, n)), load(piece(x_[1], cols, n))};
     }
     /// How often halves were cut, by thread: gate above the clamp, linear above, linear below.
+    template <Element Sum>
     class Counts {
     public:
         /// Of a block of `threads` threads, `per_row` of which hold a row by vectors.
         Counts(Kernel& k, std::int64_t threads, std::int64_t per_row, std::int64_t vector)
             : per_row_(per_row),
               vector_(vector),
-              by_thread_{k.variable(full({threads}, Value<f32, 0>(0.0f))),
-                         k.variable(full({threads}, Value<f32, 0>(0.0f))),
-                         k.variable(full({threads}, Value<f32, 0>(0.0f)))} {}
+              pair_(vector % 2 == 0 ? 2 : 1),
+              by_thread_{k.variable(full({threads, pair_}, Value<Sum, 0>(0.0f))),
+                         k.variable(full({threads, pair_}, Value<Sum, 0>(0.0f))),
+                         k.variable(full({threads, pair_}, Value<Sum, 0>(0.0f)))} {}
         void add(const Row& row, const Halves& h) {
             const Value<In, 0> c = rounded_down<In>(row.clamp_);
             add(0, h.gate > c);
@@ -135,22 +137,22 @@ public:
             add(2, h.linear < -c);
         }
         void store(const Row& row) const {
-            for (int i = 0; i < 3; ++i)
-                atomic_add(row.count_.window({1}, {i}), cast<i64>(reduce_sum(by_thread_[i].get(), axis<0>)));
+            for (int i = 0; i < 3; ++i) {
+                const auto by_thread = reduce_sum(cast<f32>(by_thread_[i].get()), axis<1>).squeeze(axis<1>);
+                atomic_add(row.count_.window({1}, {i}), cast<i64>(reduce_sum(by_thread, axis<0>)));
+            }
         }
 
     private:
-        // In the input's type, two at a time: exact in BF16 up to 2⁸, and a thread holds fewer elements of a row. Rows
-        // meet in FP32, exact up to 2²⁴.
+        // In the input's type, two at a time, exact in BF16 up to 2⁸: a thread holds 2⁵ elements of a row in either
+        // place at most.
         void add(int i, const Value<boolean, 2>& cut) {
-            const std::int64_t pair = vector_ % 2 == 0 ? 2 : 1;
-            const auto ones = by_threads(cast<In>(cut), per_row_, vector_).split(axis<3>, pair);
-            const auto rows = cast<f32>(reduce_sum(reduce_sum(ones, axis<1>), axis<3>));
-            const auto own = reduce_sum(rows, axis<4>).squeeze(axis<4>).squeeze(axis<3>).squeeze(axis<1>);
-            by_thread_[i] = by_thread_[i].get() + own.merge(axis<0>);
+            const auto ones = by_threads(cast<In>(cut), per_row_, vector_).split(axis<3>, pair_);
+            const auto own = ones.template permute<0, 2, 1, 3, 4>().merge(axis<2>).merge(axis<0>);
+            by_thread_[i] = by_thread_[i].get() + cast<Sum>(reduce_sum(own, axis<1>).squeeze(axis<1>));
         }
-        std::int64_t per_row_, vector_;
-        Variable<f32, 1> by_thread_[3];
+        std::int64_t per_row_, vector_, pair_;
+        Variable<Sum, 2> by_thread_[3];
     };
 
     /// The activation, with silu(gate) as it is given.
@@ -237,7 +239,8 @@ Program tiles_program(std::int64_t hidden, const ForwardOptions& o, const Forwar
                 row.sf().store(whole ? quant::spread(scales, {1, groups}) : scales, {1, groups}, row.index(), n);
             row.store_codes(cols, n, (v * scales.inv.unsqueeze(axis<2>)).merge(axis<1>));
         };
-        const auto turn = [&](const Index& r, typename Row<In>::Counts* counts) {
+        using Counts = typename Row<In>::template Counts<In>;  // 3 turns
+        const auto turn = [&](const Index& r, Counts* counts) {
             if (beside)
                 row.locate(r, rows);
             else
@@ -252,7 +255,7 @@ Program tiles_program(std::int64_t hidden, const ForwardOptions& o, const Forwar
                 k.when(is_bounded(h.gate), fast).otherwise(exact);
         };
         if (!shape.count) return turn(m, nullptr);
-        typename Row<In>::Counts counts(k, threads * rows, threads, vector);
+        Counts counts(k, threads * rows, threads, vector);
         k.serial(turns, [&](Index i) { turn(m * turns + i, &counts); });
         counts.store(row);
     });
@@ -269,7 +272,7 @@ Program long_rows_program(std::int64_t hidden, const ForwardOptions& o, const Fo
         const auto [m] = k.grid(row.sf().rows());
         row.locate(m);
 
-        std::optional<typename Row<In>::Counts> counts;
+        std::optional<typename Row<In>::template Counts<f32>> counts;
         if (shape.count) counts.emplace(k, threads, threads, 8);
         auto largest = k.variable(full({1, 1}, Value<f32, 0>(0.0f)));
         k.serial(ceil_div(hidden, cols), [&](Index step) {
