@@ -118,7 +118,7 @@ public:
     Halves halves(std::int64_t cols, const Index& n) const {
         return {load(piece(x_[0], cols, n)), load(piece(x_[1], cols, n))};
     }
-    /// How often halves were cut, by thread: gate above the clamp, linear above, linear below.
+    /// How often halves were cut: gate above the clamp, linear above, linear below. A thread counts in `Sum`.
     template <Element Sum>
     class Counts {
     public:
@@ -144,8 +144,7 @@ public:
         }
 
     private:
-        // In the input's type, two at a time, exact in BF16 up to 2⁸: a thread holds 2⁵ elements of a row in either
-        // place at most.
+        // In the input's type, two at a time.
         void add(int i, const Value<boolean, 2>& cut) {
             const auto ones = by_threads(cast<In>(cut), per_row_, vector_).split(axis<3>, pair_);
             const auto own = ones.template permute<0, 2, 1, 3, 4>().merge(axis<2>).merge(axis<0>);
@@ -239,7 +238,8 @@ Program tiles_program(std::int64_t hidden, const ForwardOptions& o, const Forwar
                 row.sf().store(whole ? quant::spread(scales, {1, groups}) : scales, {1, groups}, row.index(), n);
             row.store_codes(cols, n, (v * scales.inv.unsqueeze(axis<2>)).merge(axis<1>));
         };
-        using Counts = typename Row<In>::template Counts<In>;  // 3 turns
+        static_assert(most_halves_per_thread * turns_that_count <= 256);  // what BF16 counts
+        using Counts = typename Row<In>::template Counts<In>;
         const auto turn = [&](const Index& r, Counts* counts) {
             if (beside)
                 row.locate(r, rows);
