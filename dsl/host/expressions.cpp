@@ -179,7 +179,8 @@ Lanes Expressions::of(const ir::Node& n, const ir::Cast& op) {
     for (int i = 0; i < value.count; ++i) {
         if (op.bounded && code_.checked) {
             const int real = cast(value[i], op.value->type, Element::f32, n);
-            check_bounds(numbering_.operate(past_e2m1_function(op.value->type), {real}, false), real, real, {n.place, false});
+            check_bounds(numbering_.operate(past_e2m1_function(op.value->type), {real}, false), real, real,
+                         {n.place, false});
         }
         lanes.push_back(cast(value[i], op.value->type, n.type, n));
     }
