@@ -354,9 +354,9 @@ void set_dependent_launch(const Place& place) {
         throw UsageError(place, "dependent_launch twice: a kernel waits once for the one ahead of it; call it once");
     if (const ir::Statement* const early = ir::meets_kernel_ahead(p))
         throw UsageError(place,
-                         fmt::format("dependent_launch behind line {}, which does more than load inputs while the "
+                         fmt::format("dependent_launch behind what does more than load inputs ({}:{}), while the "
                                      "kernel ahead may still run; call it ahead of that line",
-                                     early->place.line));
+                                     early->place.file, early->place.line));
     p.dependent_launch = true;
     r.append(place, ir::KernelAheadWait{});
 }

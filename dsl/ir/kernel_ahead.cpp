@@ -21,15 +21,21 @@ bool reads_inputs_only(const Program& program, const Statement& s) {
     });
 }
 
-}  // namespace
-
-const Statement* meets_kernel_ahead(const Program& program) {
-    for (const Statement& s : program.body) {
+const Statement* first_that_meets(const Program& program, const Body& body) {
+    for (const Statement& s : body) {
         if (waits(s)) return nullptr;
-        if (!reads_inputs_only(program, s)) return &s;
+        if (const auto* loop = s.as<For>()) {
+            if (const Statement* const inside = first_that_meets(program, loop->body)) return inside;
+        } else if (!reads_inputs_only(program, s)) {
+            return &s;
+        }
     }
     return nullptr;
 }
+
+}  // namespace
+
+const Statement* meets_kernel_ahead(const Program& program) { return first_that_meets(program, program.body); }
 
 void verify_kernel_ahead(const Program& program) {
     int all = 0;
