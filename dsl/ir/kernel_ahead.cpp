@@ -49,6 +49,8 @@ void verify_kernel_ahead(const Program& program) {
     at.require(all == (program.dependent_launch ? 1 : 0), "kernel-ahead", nullptr,
                "a program for dependent launches, and no other, waits once for the kernel ahead");
     if (all == 0) return;
+    at.require(!program.cooperative, "kernel-ahead", nullptr,
+               "blocks that wait for each other start all at once, not early");
     const Statement* const early = meets_kernel_ahead(program);
     detail::Diagnosis{program, early}.require(early == nullptr, "kernel-ahead", nullptr,
                                               "ahead of the wait, of tensors inputs alone are touched");

@@ -122,6 +122,7 @@ TEST_CASE("the kernel ahead is waited for once, at the top level, ahead of all t
         {"kernel-ahead", "waits once", [](R& s) { s.p.dependent_launch = false; }},
         {"kernel-ahead", "waits once", [](R& s) { s.p.body.erase(s.p.body.begin()); }},
         {"kernel-ahead", "waits once", [](R& s) { s.p.body.push_back(s.wait()); }},
+        {"kernel-ahead", "not early", [](R& s) { s.p.cooperative = true; }},
         {"kernel-ahead", "inputs alone",
          [](R& s) { std::rotate(s.p.body.begin(), s.p.body.begin() + 1, s.p.body.end()); }},
         {"kernel-ahead", "inputs alone",

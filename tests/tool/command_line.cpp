@@ -249,6 +249,19 @@ TEST_CASE("show prints the stages that need no compiler") {
           "tessera: the command line: fmt is \"e9m9\"; use one of e4m3, e2m1, e5m6\n");
 }
 
+TEST_CASE("show names each kernel of an operation of several") {
+    const auto shown = [](std::vector<std::string> words) {
+        words.insert(words.begin(), "show");
+        return tessera(words).output;
+    };
+    CHECK_THAT(shown({"group_count"}), Catch::Contains("// group_count for sm_90a"));
+    CHECK_THAT(shown({"group_count", "part=clear"}), Catch::Contains("// clear_counts for sm_90a"));
+    CHECK_THAT(shown({"aux_fi"}), Catch::Contains("// aux_fi for sm_90a"));
+    CHECK_THAT(shown({"mhc_pre_big_fuse", "part=product"}), Catch::Contains("// mhc_norm_product for sm_90a"));
+    CHECK(tessera({"show", "group_count", "part=all"}).error ==
+          "tessera: the command line: part is \"all\"; use count or clear\n");
+}
+
 TEST_CASE("quantize prints its table and refuses what it must") {
     const Folder folder;
     const std::string model = folder.file("model"), out = folder.file("out");

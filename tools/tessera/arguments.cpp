@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "dsl/base/error.hpp"
 
@@ -125,6 +126,13 @@ std::vector<std::int64_t> Arguments::numbers(std::string_view key, const std::ve
         result.push_back(*number);
     }
     return result;
+}
+
+std::string part_of(const Arguments& args, const std::vector<std::string>& known) {
+    const std::string part = args.text("part", known.front());
+    for (const std::string& name : known)
+        if (part == name) return part;
+    throw UsageError(fmt::format("{}: part is {}; use {}", args.where(), json::shown(part), fmt::join(known, " or ")));
 }
 
 }  // namespace tessera::tool

@@ -40,4 +40,8 @@ private:
     json::Value members_;
 };
 
+/// The option `part`, of an operation of several kernels: which of `known` is meant, the first if nothing is said.
+/// Errors: UsageError.
+std::string part_of(const Arguments& args, const std::vector<std::string>& known);
+
 }  // namespace tessera::tool

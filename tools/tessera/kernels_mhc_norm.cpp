@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "dsl/base/error.hpp"
 #include "kernels/mhc_norm.hpp"
@@ -14,13 +13,6 @@ namespace {
 
 std::optional<std::string> nothing_missing(const Arguments&) { return std::nullopt; }
 
-/// Which kernel is meant: one of `known`, the first if nothing is said.
-std::string part_of(const Arguments& args, const std::vector<std::string>& known) {
-    const std::string part = args.text("part", known.front());
-    for (const std::string& name : known)
-        if (part == name) return part;
-    throw UsageError(fmt::format("{}: part is {}; use {}", args.where(), json::shown(part), fmt::join(known, " or ")));
-}
 std::int64_t streams_of(const Arguments& args) { return args.number("mhc_mult", 4); }
 std::int64_t inner_of(const Arguments& args) { return streams_of(args) * args.number("hidden", 7168); }
 std::int64_t columns_of(const Arguments& args) { return streams_of(args) * (streams_of(args) + 2); }

@@ -69,6 +69,7 @@ std::vector<Result> run_count(const Stream& stream, const Case& the_case) {
 }
 
 Program count_program(const Arguments& args, const Target&) {
+    if (part_of(args, {"count", "clear"}) == "clear") return moe::clear_counts_program();
     return moe::group_count_program(
         moe::count_plan(args.number("num_groups", default_experts), args.number("ids", default_ids)),
         args.flag("aligned", true));
@@ -121,7 +122,7 @@ void add_routing_kernels(std::vector<KernelEntry>& table) {
                      unique_program});
     table.push_back({"group_count",
                      "how often each id occurs",
-                     {"num_groups", "ids"},
+                     {"num_groups", "ids", "part"},
                      {},
                      {"group_idx"},
                      {"out"},
