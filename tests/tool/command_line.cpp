@@ -42,6 +42,10 @@ TEST_CASE("wrong usage is exit code 2 and help is 0") {
     CHECK(tessera({"cache", "frobnicate"}).error ==
           "tessera: cache has no subcommand \"frobnicate\"; `tessera cache --help` says what there is\n");
     CHECK(tessera({"verify"}).code == 2);
+    CHECK(tessera({"--version"}).error ==
+          "tessera: there is no option --version; `tessera --help` says what there is\n");
+    CHECK(tessera({"verify", "--fast"}).error ==
+          "tessera: there is no option --fast; `tessera verify --help` says what there is\n");
     CHECK(tessera({"cache", "import"}).error ==
           "tessera: path is required; `tessera cache import --help` says what there is\n");
     CHECK(tessera({"list", "--nonsense"}).error.find("--nonsense") != std::string::npos);
@@ -74,7 +78,13 @@ TEST_CASE("every help says in words what is taken, and its example is right") {
         CHECK(refused.error.starts_with("tessera: The following argument was not expected: --no-such-option;"));
     }
     CHECK(tessera({"cache", "--help"}).output.find("TESSERA_CACHE_DIR") != std::string::npos);
-    CHECK(tessera({"--help-all"}).code == 0);
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"--help"}, {"cache", "--help"}, {"--help-all"}}) {
+        const Outcome help = tessera(words);
+        CHECK(help.code == 0);
+        std::istringstream lines(help.output);
+        for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
+    }
 }
 
 TEST_CASE("bench refuses what it would not measure") {

@@ -63,7 +63,8 @@ public:
     /// What is wrong with the words. CLI11 says of a wrong subcommand only that one is required.
     std::string fault(const CLI::ParseError& error) {
         const std::vector<std::string> words = app_.remaining(true);
-        if (error.get_name() != "RequiredError" || words.empty() || words[0].starts_with("-")) return error.what();
+        if (error.get_name() != "RequiredError" || words.empty()) return error.what();
+        if (words[0].starts_with("-")) return fmt::format("there is no option {}", words[0]);
         const std::vector<CLI::App*> named = app_.get_subcommands();
         if (named.empty()) return fmt::format("there is no subcommand \"{}\"", words[0]);
         if (!named[0]->get_subcommands({}).empty())
@@ -283,9 +284,17 @@ private:
 
 int complain(const char* what, int code) {
     std::fflush(stdout);
-    fmt::print(stderr, "tessera: {}\n", what);
+    std::fputs(fmt::format("tessera: {}\n", what).c_str(), stderr);  // which may be full, too
     return code;
 }
+
+int cannot_print() {
+    return complain(
+        "standard output cannot be written to, so what it holds is not whole; make room, or send it elsewhere", 1);
+}
+
+/// The exit code, once all that was printed has gone out.
+int printed(int code) { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 ? code : cannot_print(); }
 
 }  // namespace
 
@@ -293,9 +302,9 @@ int run_command_line(int argc, char** argv) {
     try {
         CommandLine line;
         try {
-            return line.run(argc, argv);
+            return printed(line.run(argc, argv));
         } catch (const CLI::Success& help) {
-            return line.app().exit(help);
+            return printed(line.app().exit(help));
         } catch (const CLI::ParseError& error) {
             return complain(fmt::format("{}; `{}` says what there is", line.fault(error), line.help_command()).c_str(),
                             2);
@@ -305,6 +314,7 @@ int run_command_line(int argc, char** argv) {
     } catch (const std::bad_alloc&) {
         return complain("there is not enough memory; close other programs or take smaller files", 1);
     } catch (const std::exception& error) {
+        if (std::ferror(stdout) != 0) return cannot_print();  // fmt::print throws
         return complain(fmt::format("unexpected error: {}; please report it", error.what()).c_str(), 1);
     }
 }

@@ -1,12 +1,13 @@
 #include "tools/tessera/help_format.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 namespace tessera::tool {
 
 namespace {
 
-constexpr std::size_t line_width = 100;
+constexpr std::size_t line_width = 98;  // --help-all indents by 2
 
 /// Characters of a UTF-8 text.
 std::size_t characters(const std::string& text) {
@@ -38,6 +39,13 @@ std::string HelpFormat::make_description(const CLI::App* app) const {
 std::string HelpFormat::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
     // A group of hidden options leaves an empty line.
     return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode), "\n\n\n", "\n\n");
+}
+
+std::string HelpFormat::make_subcommand(const CLI::App* app) const {
+    std::stringstream out;
+    CLI::detail::format_help(out, app->get_display_name(true),
+                             wrapped(app->get_description(), line_width - get_column_width()), get_column_width());
+    return out.str();
 }
 
 std::string HelpFormat::make_option_opts(const CLI::Option* option) const {
