@@ -106,6 +106,10 @@ TEST_CASE("bench refuses what it would not measure") {
           "tessera: --compile and --host measure different things; name one\n");
     CHECK(tessera({"bench", "--host", "--clock", "graph"}).error ==
           "tessera: --host measures no device time and takes no --clock; leave it out\n");
+    CHECK(tessera({"bench", "transpose", "--host", "--device", "host:sm_100a"}).error ==
+          "tessera: --host runs on the CPU as an H200 would and takes no --device; leave it out\n");
+    CHECK(tessera({"bench", "--compile", "--device", "host"}).error ==
+          "tessera: --compile makes kernels for an H200 and takes no --device; leave it out\n");
     CHECK(tessera({"bench", "nothing", "--host"})
               .error.find("there are no cases of nothing; name all, a category (quant") != std::string::npos);
     CHECK(tessera({"bench", "mhc_expand", "--host"})

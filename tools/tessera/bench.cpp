@@ -128,6 +128,10 @@ void refuse_unused(const BenchRequest& request) {
     if (own && request.host) throw UsageError(fmt::format("{} and --host measure different things; name one", own));
     if (own && request.what != "all")
         throw UsageError(fmt::format("{} has kernels of its own and takes no \"{}\"; leave it out", own, request.what));
+    if ((request.compile || request.host) && request.device != "best")
+        throw UsageError(fmt::format(
+            "{} takes no --device; leave it out",
+            request.host ? "--host runs on the CPU as an H200 would and" : "--compile makes kernels for an H200 and"));
     if (!own && request.host) own = "--host";
     if (own && request.clock != "auto")
         throw UsageError(fmt::format("{} measures no device time and takes no --clock; leave it out", own));

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "dsl/base/error.hpp"
@@ -30,7 +31,9 @@ struct Recorded {
 
 std::vector<Target> targets_of(const std::vector<std::string>& names) {
     std::vector<Target> targets;
-    for (const std::string& name : names) targets.push_back(target_named(name));
+    std::set<std::string> met;
+    for (const std::string& name : names)
+        if (met.insert(name).second) targets.push_back(target_named(name));
     if (!targets.empty()) return targets;
     if (runtime::driver().usable) return {Device::cuda(0).target()};
     return {Target::h200(), Target::b200()};
