@@ -27,6 +27,9 @@ void check_ids(const char* function, const char* name, const Stream& stream, con
     if (ids.count() > INT32_MAX)
         throw UsageError(fmt::format("{}: {} has extents {}; i32 counts hold at most {} ids", function, name,
                                      text_of(ids.extents), INT32_MAX));
+    if (reinterpret_cast<std::uintptr_t>(ids.data) % sizeof(std::int64_t) != 0)
+        throw UsageError(fmt::format("{}: {} begins at {}, but must begin at a multiple of 8 bytes", function, name,
+                                     static_cast<const void*>(ids.data)));
 }
 
 void check_groups(const char* function, const char* name, std::int64_t groups) {
@@ -46,7 +49,8 @@ void check_aux(const Stream& stream, const TensorView& topk_idx, std::int64_t nu
 
 constexpr std::int64_t most_blocks = 256;  // that count in shared memory
 
-/// out: how often each id stands in `ids`. The blocks count while another kernel clears the result.
+/// out: how often each id stands in `ids`. The blocks count while another kernel clears the result. Both kernels are
+/// there before one is launched, so that a result stays as it was if one cannot be had.
 void count(const Stream& stream, const TensorView& ids, const TensorView& out) {
     Engine& engine = Engine::of(stream);
     const CountPlan plan = count_plan(out.extents[0], ids.count());
@@ -58,11 +62,12 @@ void count(const Stream& stream, const TensorView& ids, const TensorView& out) {
     TensorView flat = ids;
     flat.extents = {ids.count()}, flat.strides = {1};
     const TensorRef tensors[] = {flat, out};
-    engine.kernel(stream, KernelId(clear, {}), clear_counts_program).launch(stream, {out});
-    engine
-        .kernel(stream, KernelId(count_groups, {plan.shared_groups, plan.ids_at_once, aligned}),
-                [&] { return group_count_program(plan, aligned); })
-        .launch(stream, tensors, scalars, {.dependent = true});
+    const CompiledKernel& clears = engine.kernel(stream, KernelId(clear, {}), clear_counts_program);
+    const CompiledKernel& counts =
+        engine.kernel(stream, KernelId(count_groups, {plan.shared_groups, plan.ids_at_once, aligned}),
+                      [&] { return group_count_program(plan, aligned); });
+    clears.launch(stream, {out});
+    counts.launch(stream, tensors, scalars, {.dependent = true});
 }
 
 /// Adds to the counts what the block has counted in shared memory.

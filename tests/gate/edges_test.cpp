@@ -181,6 +181,21 @@ TEST_CASE("1025 groups, and all ids in one", "[gate][C20]") {
     CHECK(counts.as<const std::int32_t>()[1023] == 0);
 }
 
+TEST_CASE("a count that is refused leaves its result as it was", "[gate]") {
+    const Stream stream = host.stream();
+    const Tensor memory = Tensor::zeros(stream, i64, {4, 2});
+    TensorView ids = memory;
+    ids.extents = {3, 2};
+    ids.data = memory.as<char>() + 4;
+    const Tensor counts = on_host(i32, {5}, std::vector<std::int32_t>(5, 7));
+    const Tensor loads = floats({5}, std::vector<float>(5, 0.25f));
+    CHECK_THROWS_WITH(moe::group_count(stream, ids, counts),
+                      Contains("group_count: group_idx begins at") && Contains("a multiple of 8 bytes"));
+    CHECK_THROWS_WITH(moe::aux_fi(stream, ids, loads, 2), Contains("aux_fi: topk_idx begins at"));
+    for (int i = 0; i < 5; ++i) CHECK(counts.as<const std::int32_t>()[i] == 7);
+    CHECK(floats_of(loads) == std::vector<float>(5, 0.25f));
+}
+
 TEST_CASE("counts and loads of few and of many ids and groups: counted in shared memory, and in the result", "[gate]") {
     struct Size {
         std::int64_t ids, groups, shared;  // counters of a block; 0: all count in the result
