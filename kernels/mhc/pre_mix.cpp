@@ -37,11 +37,6 @@ int threads_for(std::int64_t tokens, std::int64_t hidden, std::int64_t multiproc
     return tokens <= 8 * multiprocessors && hidden > 512 ? 128 : 64;
 }
 
-/// Threads of a multiprocessor that registers leave room for.
-int resident_threads(std::int64_t streams) {
-    return streams > 4 && !std::has_single_bit(static_cast<std::uint64_t>(streams)) ? 256 : 512;
-}
-
 class PreMix {
 public:
     PreMix(Kernel& k, const PreMixForm& form)
@@ -68,7 +63,7 @@ public:
           sinkhorn_eps_(k.scalar<f32>("sinkhorn_eps")),
           post_mult_(k.scalar<f32>("post_mult")),
           repeat_(k.scalar<i64>("repeat")),
-          token_((k.threads(form.threads, resident_threads(m_) / form.threads), k.grid(tokens_).x)) {}
+          token_((k.threads(form.threads, 512 / form.threads), k.grid(tokens_).x)) {}
 
     void record() {
         auto ahead = loaded(Index(0), steps_at_once_);

@@ -237,6 +237,11 @@ bool all_aligned(std::initializer_list<const TensorView*> views) {
                        [](const TensorView* v) { return reinterpret_cast<std::uintptr_t>(v->data) % 16 == 0; });
 }
 
+/// The gradient of slots without a row here is cleared, by a kernel that lets the one behind it in.
+void clear_weight_grad(const Stream& stream, const TensorView& weight_grad) {
+    Engine::of(stream).kernel(stream, {"swiglu_zero", {}}, zero_program).launch(stream, {flat(weight_grad)});
+}
+
 void launch(const Stream& stream, const BackwardArguments& a, const BackwardInputs& in,
             const BackwardOutputs<TensorView>& out, const BackwardOptions& options) {
     const bool aligned = all_aligned({&in.x, &in.grad_out, &out.out, &out.x_grad_q, &out.x_grad});
@@ -258,6 +263,7 @@ void launch(const Stream& stream, const BackwardArguments& a, const BackwardInpu
         flat(out.weight_grad),
     };
     const Scalar clamp("swiglu_clamp_value", options.swiglu_clamp_value.value_or(0.0f));
+    if (a.slots.count() > 0) clear_weight_grad(stream, out.weight_grad);  // not before the other kernel is there
     kernel.launch(stream, tensors, std::span<const Scalar>(&clamp, options.swiglu_clamp_value ? 1 : 0),
                   {.dependent = a.slots.count() > 0});
 }
@@ -268,12 +274,10 @@ void backward_and_per_token_cast(const Stream& stream, const BackwardInputs& inp
                                  const BackwardOutputs<TensorView>& outputs, const BackwardOptions& options) {
     const BackwardArguments a = check_backward(stream, inputs, options);
     check_backward_outputs(a, outputs, stream);
-    // Slots without a row here get no other value.
-    if (a.slots.count() > 0)
-        Engine::of(stream)
-            .kernel(stream, {"swiglu_zero", {}}, zero_program)
-            .launch(stream, {flat(outputs.weight_grad)});
-    if (a.tokens > 0) launch(stream, a, inputs, outputs, options);
+    if (a.tokens > 0)
+        launch(stream, a, inputs, outputs, options);
+    else if (a.slots.count() > 0)
+        clear_weight_grad(stream, outputs.weight_grad);
 }
 
 BackwardOutputs<Tensor> backward_and_per_token_cast(const Stream& stream, const BackwardInputs& inputs,
