@@ -37,7 +37,7 @@ void mask_indices_by_tp(const Stream& stream, const TensorView& indices, const T
 void inplace_unique_group_indices(const Stream& stream, const TensorView& group_indices, std::int64_t num_groups);
 
 /// How often each id stands in group_idx: i64 (T, K). −1, and what is not below num_groups, counts nowhere. Gives i32
-/// (num_groups).
+/// (num_groups); num_groups: from 1 to 2^20.
 Tensor group_count(const Stream& stream, const TensorView& group_idx, std::int64_t num_groups);
 void group_count(const Stream& stream, const TensorView& group_idx, const TensorView& out);
 
@@ -55,6 +55,7 @@ struct CountPlan {
     std::int64_t shared_groups;  ///< counters of a block, a power of two; 0: all blocks count in the result
     std::int64_t ids_at_once;    ///< that a block counts in a turn
 };
+/// ids: how many there are to count.
 CountPlan count_plan(std::int64_t groups, std::int64_t ids);
 /// Clears the counts, while group_count begins to count.
 Program clear_counts_program();

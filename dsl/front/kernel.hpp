@@ -67,9 +67,9 @@ public:
 
     /// Programmatic dependent launch: lets the kernel be started early (LaunchOptions::dependent), while the kernel
     /// ahead of it in the stream still runs. Its blocks then take places as they come free and wait here until that
-    /// kernel is done and its writes are visible. What is recorded before this call runs meanwhile: it may load inputs,
-    /// and of these only such as the kernel ahead does not write (nobody checks that), and writes to no tensor. Started
-    /// without that option the kernel is as without this call; on the host there is nothing to wait for.
+    /// kernel is done and its writes are visible. What is recorded before runs meanwhile: of tensors it loads inputs at
+    /// most, which the kernel ahead must not write (nobody checks that). Without that option, and on the host, nothing
+    /// is waited for. Errors: UsageError behind other uses of tensors, twice, in a loop or condition, with grid_sync.
     void dependent_launch(std::source_location at = std::source_location::current()) {
         detail::set_dependent_launch(here(at));
     }

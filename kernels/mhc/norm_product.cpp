@@ -33,7 +33,7 @@ Program norm_product_program(const NormForm& form) {
         const auto products = k.output<f32>("products", {splits, tokens, form.columns}, {.align = 4});
         const auto squares = k.output<f32>("squares", {splits, tokens}, {.align = 4});
         k.threads(threads, 1);
-        k.dependent_launch();
+        k.dependent_launch();  // lets the kernel behind it in while this one runs
         const auto [tile, split] = k.grid(ceil_div(tokens, rows), splits);
         const std::int64_t blocks = ceil_div(form.inner, step);
         const Index first = split * blocks / splits, last = (split + 1) * blocks / splits;

@@ -5,7 +5,7 @@
 // A token's residual times the rows of fn, and the sum of its squares, in one reading of the residual: fn as the sum of
 // two BF16 halves, which tensor cores multiply where the copies have put them. The squares are summed meanwhile. As in
 // norm_product.cpp a block has 128 tokens and one split of K, but takes 512 bytes of a row at a time: memory gives long
-// rows faster, so that two stages of 88 KB are ahead of four of 44 KB.
+// rows faster, so that two stages of 88 KB are ahead of more and shorter ones.
 
 namespace tessera::mhc {
 

@@ -222,6 +222,12 @@ TEST_CASE("counts and loads of few and of many ids and groups: counted in shared
     }
 }
 
+TEST_CASE("few ids are shared out over more blocks than many", "[gate]") {
+    CHECK(moe::count_plan(32, 0).ids_at_once == 1024);
+    CHECK(moe::count_plan(32, 32768).ids_at_once == 1024);
+    CHECK(moe::count_plan(32, 32769).ids_at_once == 4096);
+}
+
 TEST_CASE("what the gates cannot do is refused, with the argument's name", "[gate]") {
     const Stream stream = host.stream();
     const Tensor scores = Tensor::empty(host, f32, {2, 8});

@@ -64,3 +64,44 @@ TEST_CASE("a chain of dependent launches gives what a chain of plain ones gives"
     }
     CHECK(all_are(6 * length));
 }
+
+namespace {
+
+/// Block i of z is block i of `before`, read early, plus block (count − 1 − i) of x.
+Program sum_with_early_load() {
+    return record("sum_with_early_load", [](Kernel& k) {
+        const Dim n = k.dim("n");
+        auto before = k.input<u32>("before", {n});
+        auto x = k.input<u32>("x", {n});
+        auto z = k.output<u32>("z", {n});
+        const auto [block] = k.grid(ceil_div(n, 256));
+        const auto early = load(before.block({256}, {block}));
+        k.dependent_launch();
+        store(z.block({256}, {block}), early + load(x.block({256}, {ceil_div(n, 256) - 1 - block})));
+    });
+}
+
+}  // namespace
+
+TEST_CASE("what is read ahead of the wait may come from the kernel before last", "[gpu][graph]") {
+    const Device device = Device::best();
+    const Stream stream = device.stream();
+    const CompiledKernel kernel = Engine::of(device).compile(sum_with_early_load());
+    constexpr std::int64_t n = 1 << 20;
+    constexpr int length = 60;
+    // Fibonacci's numbers: each kernel adds what the two ahead of it have written. The first launch waits for all before.
+    const Tensor zero = Tensor::zeros(stream, u32, {n});
+    const Tensor ring[3] = {Tensor::zeros(stream, u32, {n}), Tensor::empty(stream, u32, {n}),
+                            Tensor::empty(stream, u32, {n})};
+    std::vector<std::uint32_t> ones(static_cast<std::size_t>(n), 1);
+    ring[1].view().copy_from_host(stream, ones.data());
+    std::uint32_t last = 0, now = 1;
+    for (int i = 2; i < length; ++i) {
+        kernel.launch(stream, {ring[(i + 1) % 3], ring[(i + 2) % 3], ring[i % 3]}, {}, {.dependent = i > 2});
+        last = std::exchange(now, last + now);
+    }
+    const Tensor host = ring[(length - 1) % 3].to_host(stream);
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < n; ++i) wrong += host.as<std::uint32_t>()[i] != now;
+    CHECK(wrong == 0);
+}

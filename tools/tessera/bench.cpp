@@ -162,8 +162,7 @@ int bench(const BenchRequest& request) {
     if (device.is_host())
         throw UsageError(
             "device times need a GPU and there is none; use --host for the host executor's speed, or --compile for "
-            "what "
-            "making kernels costs");
+            "what making kernels costs");
     const Stream stream = device.stream();
     bench::Runner runner(stream, bench::clock_kind(request.clock));
     const bench::Figures figures;
