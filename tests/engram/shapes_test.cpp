@@ -13,6 +13,10 @@ TEST_CASE("the Engram gate, forward and backward, agrees with the reference on 3
     for (const EngramGateCase& c : engram_gate_cases(320)) CHECK(check_engram_gate(Device::host(), c) == "");
 }
 
+TEST_CASE("the Engram gate of wide rows agrees with the reference", "[engram]") {
+    for (const EngramGateCase& c : engram_wide_cases()) CHECK(check_engram_gate(Device::host(), c) == "");
+}
+
 TEST_CASE("the Engram hash agrees with the reference on 320 shapes", "[engram]") {
     for (const EngramHashCase& c : engram_hash_cases(320)) CHECK(check_engram_hash(Device::host(), c) == "");
 }

@@ -27,6 +27,7 @@ void check_all(const char* kernel, const std::vector<Case>& cases, std::string (
 
 TEST_CASE("random shapes of the Engram kernels", "[gpu][engram]") {
     check_all("engram gate", thinned(engram_gate_cases(320), 100), check_engram_gate);
+    check_all("engram gate of wide rows", engram_wide_cases(), check_engram_gate);
     check_all("engram hash", thinned(engram_hash_cases(320), 100), check_engram_hash);
     check_all("engram grad_w_reduce", thinned(engram_reduce_cases(320), 100), check_engram_reduce);
     check_all("engram fused_weight", thinned(engram_reduce_cases(320), 40), check_engram_weight);

@@ -48,6 +48,21 @@ std::vector<EngramGateCase> engram_gate_cases(int count) {
     return cases;
 }
 
+std::vector<EngramGateCase> engram_wide_cases() {
+    std::vector<EngramGateCase> cases;
+    for (const std::int64_t hidden : {2056, 3072, 5000, 7168, 8192, 8200})
+        for (const std::int64_t heads : {1, 2, 3, 4}) {
+            EngramGateCase c{};
+            c.hidden = hidden, c.heads = heads, c.tokens = 3 + hidden % 5 + heads,
+            c.blocks = heads == 4 ? 2 : 1 + heads;
+            c.gap = hidden == 5000 ? 8 : 0;
+            c.eps = 1e-20f, c.clamp = 1e-6f;
+            c.seed = static_cast<std::uint64_t>(hidden + heads);
+            cases.push_back(c);
+        }
+    return cases;
+}
+
 std::string EngramHashCase::text() const {
     return fmt::format("{} layers, {} tokens, {} columns, {} tables{}, seed {}", layers, tokens, columns, tables,
                        wild ? ", wild" : "", seed);

@@ -19,6 +19,8 @@ struct EngramGateCase {
 };
 /// Token counts of 0, 1, 3, 5, 33, 127, 129 and random ones; multiprocessor counts of 1, 78, 114, 131, 132, 148.
 std::vector<EngramGateCase> engram_gate_cases(int count);
+/// 1 to 4 heads of up to 8,200 channels, several tokens a block.
+std::vector<EngramGateCase> engram_wide_cases();
 
 struct EngramHashCase {
     std::int64_t layers, tokens, columns, tables;
