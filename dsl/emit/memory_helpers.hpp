@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "dsl/ir/ops.hpp"
+
 namespace tessera::emit {
 
 enum class AccessKind : std::uint8_t {
@@ -31,7 +33,7 @@ struct MemoryHelper {
     bool predicated;  // takes `bool in` first; a load, `fill` last
     int bytes;        // 1, 2, 4, 8, 16, 32
     WordType word;
-    bool streaming = false;  // global memory only
+    ir::Cache cache = ir::Cache::normal;  // global memory only
 
     int words() const { return bytes <= bytes_of(word) ? 1 : bytes / bytes_of(word); }
     friend auto operator<=>(const MemoryHelper&, const MemoryHelper&) = default;

@@ -185,7 +185,7 @@ MemoryHelper Statements::helper_for(const ir::Access& access, bool load, int byt
                               !program_.dependent_launch;
         kind = constant ? AccessKind::load_read_only : AccessKind::load;
     }
-    return {kind, access.predicate != nullptr, bytes, word_type_of(word), access.cache == ir::Cache::streaming};
+    return {kind, access.predicate != nullptr, bytes, word_type_of(word), access.cache};
 }
 
 /// `load_16_if(in, a, b, c, d, x + offset, fill);`

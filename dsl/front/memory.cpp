@@ -80,9 +80,10 @@ namespace {
 
 void require_cache(Recorder& r, const ViewSpec& spec, ir::Cache cache, const Place& place) {
     if (cache != ir::Cache::normal && spec.space == ir::Space::shared)
-        throw UsageError(place, fmt::format("streaming access to the shared tile {}: what is said about caches is for "
-                                            "tensors; leave it out",
-                                            memory_name(r.program(), spec)));
+        throw UsageError(place,
+                         fmt::format("{} access to the shared tile {}: what is said about caches is for "
+                                     "tensors; leave it out",
+                                     cache == ir::Cache::kept ? "kept" : "streaming", memory_name(r.program(), spec)));
 }
 
 }  // namespace
@@ -117,6 +118,9 @@ void store(const ViewSpec& spec, Ref value, const Place& place, ir::Cache cache)
     Shape tile;
     ir::View view = view_of(r, spec, place, tile);
     require_cache(r, spec, cache, place);
+    if (cache == ir::Cache::kept)
+        throw UsageError(place, fmt::format("a store to {} that is to be kept: that is for loads; leave it out",
+                                            memory_name(r.program(), spec)));
     if (spec.space == ir::Space::global &&
         r.program().tensors[static_cast<std::size_t>(spec.memory)].role == ir::Role::input)
         throw UsageError(place, fmt::format("store to {}, which is an input; declare it with k.output or k.inout",

@@ -150,7 +150,9 @@ private:
     Shape shape_;  // of the tile, picked axes included
 };
 
-/// What a cache may count on: `streaming` is for what the kernel does not come back to, so that other data may stay.
+/// What a cache may count on: `streaming` is for what the kernel does not come back to, so that other data may stay;
+/// `kept`, of loads alone, for what it soon loads once more, and last, `streaming`: until then it stays in the L2
+/// cache, which is to have room for all of it.
 using ir::Cache;
 
 /// How a loaded tile lies over the threads, unless it is an operand of a product (mma), which lies as that needs it:

@@ -43,7 +43,8 @@ enum class ReduceOp : std::uint8_t { sum, max, min, bit_or, dot };
 enum class Space : std::uint8_t { global, shared };
 
 /// What a cache may count on. `streaming`: the program does not come back to these bytes; others may have their place.
-enum class Cache : std::uint8_t { normal, streaming };
+/// `kept`, of loads alone: it soon does, and others are to make way.
+enum class Cache : std::uint8_t { normal, streaming, kept };
 
 enum class Role : std::uint8_t { input, output, inout };
 

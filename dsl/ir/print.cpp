@@ -51,7 +51,7 @@ struct Line {
         return (name ? *name : "null") + " = " + text.definition(s.value);
     }
     std::string operator()(const Store& s) {
-        return "store " + text(s.value) + " to " + text.view(s.view) + hint(s.cache);
+        return "store " + text(s.value) + " to " + text.view(s.view) + detail::hint(s.cache);
     }
     std::string operator()(const Accumulate& s) { return "atomic add " + text(s.value) + " to " + text.view(s.view); }
     std::string operator()(const Copy& s) {
@@ -134,7 +134,6 @@ struct Line {
         return line;
     }
 
-    static const char* hint(Cache cache) { return cache == Cache::streaming ? " streaming" : ""; }
     static std::string report(int rule) { return "report rule " + std::to_string(rule) + " at "; }
 
     /// "full[i + 1]"
@@ -154,7 +153,7 @@ struct Line {
         if (a.lanes != 1) line += " x" + std::to_string(a.lanes) + " along " + std::to_string(a.axis);
         line += " at " + text(a.offset);
         if (a.predicate) line += " if " + text(a.predicate);
-        return line + hint(a.cache);
+        return line + detail::hint(a.cache);
     }
 };
 

@@ -144,6 +144,8 @@ const std::string* Names::bound(Ref node) const {
 
 // ---- constants -----------------------------------------------------------------------------------------------------
 
+const char* hint(Cache cache) { return cache == Cache::streaming ? " streaming" : cache == Cache::kept ? " kept" : ""; }
+
 std::string constant_text(Element type, std::uint64_t bits) {
     if (type == boolean) return bits == 0 ? "false" : "true";
     if (is_unsigned_integer(type)) return std::to_string(bits);
@@ -252,7 +254,7 @@ struct ExpressionPrinter::Writer {
         out += "load ", view(op.view), out += " fill ", expression(op.fill);
         if (op.per_thread.rank() != 0) out += " per thread " + extents_text(op.per_thread);
         if (op.lanes != 0) out += " over lanes ", number(op.lanes);
-        if (op.cache == Cache::streaming) out += " streaming";
+        out += hint(op.cache);
         if (least > any) out += ")";
     }
     void write(const Node&, const Reduce& op, int) {

@@ -36,6 +36,9 @@ private:
     std::unordered_map<std::string, int> uses_;
 };
 
+/// What follows an access: " streaming", or nothing.
+const char* hint(Cache cache);
+
 /// A constant as a reader expects it: 448.0, -3, true, f32:0x7fffffff.
 std::string constant_text(Element type, std::uint64_t bits);
 

@@ -97,6 +97,7 @@ public:
         scopes_.verify_expression(at_, s.value);
         const Memory m = memory(s.view.space, s.view.memory);
         cache(s.cache, s.view.space);
+        require(s.cache != Cache::kept, "cache", s.value, "what is stored is not kept");
         require(s.value->type == m.type, "operand-type", s.value, "what is stored has not the memory's type");
         require(s.value->shape == tile, "operand-shape", s.value, "what is stored has not the extents of the view");
         require(m.role != Role::input, "role", nullptr, "an input tensor is stored to");
@@ -172,6 +173,7 @@ public:
                 "the fill is a rank-0 value of the memory's type");
     }
     void operator()(const StoreVector& s) {
+        require(s.access.cache != Cache::kept, "cache", nullptr, "what is stored is not kept");
         in_stage(Stage::lowered);
         access(s.access);
         const Memory m = memory(s.access.space, s.access.memory);

@@ -91,10 +91,11 @@ private:
         Variable<bf16, 2> v;
         KeptStep(Kernel& k, const Step& s) : go(k.variable(s.go)), v(k.variable(s.v)) {}
     };
+    /// Without `kept` grad_out's second read often misses the L2 cache (655 µs instead of 643 at H = 7168).
     Step load_step(const Index& token, std::int64_t s) const {
         return {load(t_.go.window({tokens_at_once, t_.heads, plan_.step}, {token, 0, s * plan_.step}),
-                     {.per_thread = {1, t_.heads, vector}}),
-                load(t_.in.v.window({tokens_at_once, plan_.step}, {token, s * plan_.step}), run())};
+                     {.per_thread = {1, t_.heads, vector}, .cache = Cache::kept}),
+                load(t_.in.v.window({tokens_at_once, plan_.step}, {token, s * plan_.step}), run(Cache::streaming))};
     }
     void ask_for_first_steps(const Index& token) {
         std::int64_t s = 0;

@@ -46,8 +46,9 @@ void expect_compiles(ir::Program (*make)(const Target&)) {
     for (const Target& target : {Target::h200(), Target::b200()}) expect_compiles(make(target), target);
 }
 
-/// Loads of every width that the element and the target have, with and without a predicate, from `role` memory or, if
-/// `shared`, through shared memory, into full words and into words of one element; each is stored again.
+/// Loads of every width that the element and the target have, with and without a predicate, from `role` memory, kept in
+/// the cache and not, or, if `shared`, through shared memory, into full words and into words of one element; each is
+/// stored again.
 ir::Program moves(Element type, const Target& target) {
     Builder b(std::string("moves_") + name_of(type));
     const Ref n = b.parameter(b.scalar("n"));
@@ -63,13 +64,15 @@ ir::Program moves(Element type, const Target& target) {
         const int bytes = lanes * bits / 8 / (type == e5m6 ? 3 : 1);
         for (int pack = std::min(full, lanes); pack >= (type == e2m1 ? 2 : 1); pack /= 2)
             for (const Ref predicate : {Ref{nullptr}, in})
-                for (const int source : {0, 1, 2}) {
+                for (const int kind : {0, 1, 2, 3, 4}) {
+                    const int source = kind % 3;
                     if (source == 2 && bytes > 16) continue;
                     const int v = b.array("v", type, pack, lanes / pack);
                     const Ref at = b.mul(b.block(), b.l(lanes)), here = b.mul(b.thread(), b.i(lanes));
-                    b.load(source == 2 ? Builder::in_shared(tile, here, lanes, predicate)
-                                       : Builder::global(source == 0 ? x : z, at, lanes, predicate),
-                           v, b.i(0), predicate ? b.constant(type, source == 0 ? 0 : 1) : nullptr);
+                    ir::Access from = source == 2 ? Builder::in_shared(tile, here, lanes, predicate)
+                                                  : Builder::global(source == 0 ? x : z, at, lanes, predicate);
+                    if (kind >= 3) from.cache = ir::Cache::kept;
+                    b.load(from, v, b.i(0), predicate ? b.constant(type, source == 0 ? 0 : 1) : nullptr);
                     std::vector<Ref> words;
                     for (int i = 0; i < lanes / pack; ++i) words.push_back(b.word(v, b.i(i)));
                     b.store(source == 0 && bytes <= 16 ? Builder::in_shared(tile, here, lanes, predicate)

@@ -161,6 +161,13 @@ TEST_CASE("a swizzle stays inside its tile", "[front]") {
                    store(tile.whole(), load(tile.whole()), {.cache = Cache::streaming});
                }),
                says("streaming access to the shared tile s"));
+    CHECK_THAT(refused([](Kernel& k) { load(k.shared<f32>("s", {8}).whole(), {.cache = Cache::kept}); }),
+               says("kept access to the shared tile s"));
+    CHECK_THAT(refused([](Kernel& k) {
+                   store(k.output<f32>("y", {8}).block({8}, {0}), full({8}, Value<f32, 0>(0.0f)),
+                         {.cache = Cache::kept});
+               }),
+               says("a store to y that is to be kept"));
     const auto swizzled = [](SwizzleOptions s) { return refused([=](Kernel& k) { k.shared<f32>("s", {3, 16}, s); }); };
     CHECK_THAT(swizzled({3, 0, 2}), says("shift >= bits"));
     CHECK_THAT(swizzled({0, 0, -2}), says("out of range"));

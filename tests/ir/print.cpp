@@ -92,6 +92,8 @@ TEST_CASE("packed axes, picked axes and steps print") {
     const Ref streamed = s.node(bf16, {1024}, Load{view, s.constant(bf16, 0), {}, 0, Cache::streaming});
     CHECK(print_line(s.p, s.statement(Assign{0, streamed})) ==
           "s = load x.block[pick, 1024] at (block0 * 4, 0) fill 0.0 streaming");
+    const Ref kept = s.node(bf16, {1024}, Load{view, s.constant(bf16, 0), {}, 0, Cache::kept});
+    CHECK(print_line(s.p, s.statement(Assign{0, kept})).ends_with("fill 0.0 kept"));
     CHECK(print_line(s.p, s.statement(Store{view, piece, Cache::streaming})).ends_with("at (block0 * 4, 0) streaming"));
     const Ref vote = s.cast(i64, s.node(boolean, {}, WarpReduce{ReduceOp::min, s.constant(boolean, 1)}));
     CHECK(print_line(s.p, s.statement(For{0, "i", s.wide(0), vote, s.wide(1), false, {}, true, true})) ==

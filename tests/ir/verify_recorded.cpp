@@ -93,6 +93,11 @@ TEST_CASE("operands fit their operations") {
                      store->view = View{Space::shared, 0, {{s.wide(0), 4, false}, {s.wide(0), 64, false}}},
                      store->cache = Cache::streaming;
          }},
+        {"cache", "not kept",
+         [](R& s) {
+             for (Statement& statement : s.p.body)
+                 if (auto* store = statement.as<Store>()) store->cache = Cache::kept;
+         }},
         {"operand-type", "not defined", [](R& s) { put(s, i64, {4, 8}, Unary{UnaryOp::popcount, ints(s)}); }},
         {"axis", "the lanes of a warp", [](R& s) { put(s, u32, {4, 8}, Match{ints(s), 1}); }},
         {"result-type", "a bit a lane", [](R& s) { put(s, i64, {4, 8}, Match{ints(s), 1}); }},

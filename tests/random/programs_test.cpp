@@ -48,6 +48,7 @@ std::set<std::string> kinds_in(const ir::Program& p) {
         if (const auto* load = n->as<ir::Load>()) {
             note_view(load->view, "gather");
             if (load->cache == ir::Cache::streaming) kinds.insert("streaming load");
+            if (load->cache == ir::Cache::kept) kinds.insert("kept load");
         }
         if (const auto* product = n->as<ir::Mma>())
             kinds.insert(std::string("product of ") + name_of(product->a->type) +
@@ -104,6 +105,7 @@ TEST_CASE("random programs contain what they are to test", "[random]") {
                              "warps by themselves",
                              "report",
                              "streaming load",
+                             "kept load",
                              "streaming store"}) {
         INFO(kind);
         CHECK(found.count(kind) == 1);

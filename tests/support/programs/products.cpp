@@ -55,7 +55,7 @@ detail::Ref Writer::loaded_operand(Element type, std::int64_t rows, std::int64_t
     const int memory = matrix("m", type, ir::Role::input, height, width, {1, 1, operand_bound(type)});
     const Ref row = random_.one_in(2) ? index(random_.between(-2, 4)) : times(block_[0], rows);
     const Ref column = random_.one_in(2) ? index(0) : plus(times(block_[1], known), -known);
-    return detail::load(piece_of(memory, row, column, rows, columns), nullptr, {}, here(), 0, random_cache());
+    return detail::load(piece_of(memory, row, column, rows, columns), nullptr, {}, here(), 0, random_load_cache());
 }
 
 detail::Ref Writer::operand(const Product& p, std::int64_t rows) {

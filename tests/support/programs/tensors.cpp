@@ -86,7 +86,7 @@ detail::ViewSpec Writer::piece_of(int memory, Ref row, Ref column, std::int64_t 
 
 Item Writer::loaded(const ViewSpec& view, Element type, const Shape& shape) {
     const Ref fill = random_.one_in(3) ? detail::constant(type, std::int64_t{7}, here()) : nullptr;
-    return {detail::load(view, fill, {}, here(), 0, random_cache()), type, shape, input_bound(type), true};
+    return {detail::load(view, fill, {}, here(), 0, random_load_cache()), type, shape, input_bound(type), true};
 }
 
 void Writer::load_tile() {

@@ -119,6 +119,7 @@ private:
     std::vector<std::uint8_t> contents(Element type, ir::Role role, std::int64_t count, double bound);
     static double input_bound(Element type);
     Element random_type();
+    ir::Cache random_load_cache() { return random_.one_in(5) ? ir::Cache::kept : random_cache(); }
     ir::Cache random_cache() { return random_.one_in(5) ? ir::Cache::streaming : ir::Cache::normal; }
     int matrix(const char* stem, Element type, ir::Role role, const Length& rows, const Length& columns,
                const Facts& facts);
