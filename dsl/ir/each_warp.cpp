@@ -60,8 +60,7 @@ private:
             "each-warp-copies", s.place,
             "an asynchronous copy, or a wait for one, inside k.each_warp; whole blocks count and wait for copies: "
             "copy and wait ahead of it, or load the piece in it");
-        require(!s.as<GridSync>() && !s.as<InitMbarriers>() && !s.as<Arrive>(),
-                "each-warp-meeting", s.place,
+        require(!s.as<GridSync>() && !s.as<InitMbarriers>() && !s.as<Arrive>(), "each-warp-meeting", s.place,
                 "something inside k.each_warp that all warps of the block must come to; move it out");
         require(!s.as<WarpgroupMma>() && !s.as<MmaFence>() && !s.as<MmaWait>() &&
                     !(product && (product->shared_a || product->shared_b)),
