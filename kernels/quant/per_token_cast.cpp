@@ -81,7 +81,7 @@ Program groups_program(const Form& f) {
         const ScaleOutput sf(k, f.options.scale_layout, t.tokens, ceil_div(f.hidden, group));
         const auto [rows, cols, threads] = tile_of_groups(f.hidden, group, f.options.scale_layout, f.aligned);
         const std::int64_t groups = cols / group;
-        k.threads(threads);
+        k.threads(threads, f.aligned ? 0 : 1);  // masks of single elements fill the registers
         const auto [m, n] =
             k.grid(ceil_div(sf.rows(), rows), std::max(ceil_div(f.hidden, cols), ceil_div(sf.groups(), groups)));
 

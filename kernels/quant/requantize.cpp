@@ -75,7 +75,7 @@ Program recorded(std::int64_t hidden, const QuantizedLayout& from, const CastOpt
         const bool exact = round && from.scale_layout == ScaleLayout::packed_ue8m0;
         // Scales of narrow blocks, and products in FP32, fill the registers. Else 48 hold all that a thread loads at
         // once; left alone, the compiler puts loads off to save some.
-        k.threads(128, !aligned || small < 16 ? 1 : Out == e4m3 || exact ? 10 : 0);
+        k.threads(128, !aligned || small < 16 ? 1 : exact ? 10 : 0);
         const auto [m, n] = k.grid(ceil_div(sf.rows(), tile.rows),
                                    std::max(ceil_div(hidden, tile.cols), ceil_div(sf.groups(), tile.cols / group)));
 
